@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/stretchr/testify/assert"
@@ -61,36 +62,36 @@ func answered(t *testing.T, op, answer string) error {
 	t.Helper()
 	answers := plainAnswers()
 	answers[op] = answer
-	h := open(t, Options{})
+	h := host.Open(t, host.Options{})
 	ctx := context.Background()
-	s, err := h.Open(ctx, ProviderConfig{Name: "hand", Module: answering(t, answers)})
+	s, err := h.Open(ctx, host.ProviderConfig{Name: "hand", Module: answering(t, answers)})
 	if err != nil {
 		return err
 	}
 	defer func() { require.NoError(t, s.Close(ctx)) }()
 	switch op {
 	case abi.OpSetupScope:
-		_, err = s.SetupScope(ctx, testScope)
+		_, err = s.SetupScope(ctx, host.TestScope)
 	case abi.OpRecordEvent:
-		_, err = s.RecordEvent(ctx, event("e", "x"))
+		_, err = s.RecordEvent(ctx, host.Event("e", "x"))
 	case abi.OpRetrieve:
-		_, err = s.Retrieve(ctx, ask("x"))
+		_, err = s.Retrieve(ctx, host.Ask("x"))
 	case abi.OpFormatContext:
-		_, err = s.FormatContext(ctx, &abi.FormatRequest{Scope: testScope})
+		_, err = s.FormatContext(ctx, &abi.FormatRequest{Scope: host.TestScope})
 	case abi.OpResetScope:
-		_, err = s.ResetScope(ctx, testScope)
+		_, err = s.ResetScope(ctx, host.TestScope)
 	case abi.OpHealth:
 		_, err = s.Health(ctx)
 	case abi.OpReadiness:
-		_, err = s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+		_, err = s.Readiness(ctx, &abi.ReadinessRequest{Scope: host.TestScope})
 	case abi.OpInventory:
-		_, err = s.Inventory(ctx, &abi.InventoryRequest{Scope: testScope})
+		_, err = s.Inventory(ctx, &abi.InventoryRequest{Scope: host.TestScope})
 	case abi.OpProvenance:
-		_, err = s.Provenance(ctx, &abi.ProvenanceRequest{Scope: testScope, EventID: "e"})
+		_, err = s.Provenance(ctx, &abi.ProvenanceRequest{Scope: host.TestScope, EventID: "e"})
 	case abi.OpNativeQuery:
-		_, err = s.NativeQuery(ctx, &abi.NativeQuery{Scope: testScope, Name: "n"})
+		_, err = s.NativeQuery(ctx, &abi.NativeQuery{Scope: host.TestScope, Name: "n"})
 	case abi.OpNativeMutation:
-		_, err = s.NativeMutation(ctx, &abi.NativeMutation{Scope: testScope, Name: "n"})
+		_, err = s.NativeMutation(ctx, &abi.NativeMutation{Scope: host.TestScope, Name: "n"})
 	}
 	return err
 }
@@ -156,7 +157,7 @@ func TestAnswersThatBreakTheContractAreRefused(t *testing.T) {
 		{abi.OpNativeMutation, `{"status":"skipped_read_only"}`, `status "skipped_read_only"`},
 	} {
 		t.Run(c.op+" "+c.answer, func(t *testing.T) {
-			e := requireCode(t, answered(t, c.op, c.answer), abi.CodeInternal, c.says)
+			e := host.RequireCode(t, answered(t, c.op, c.answer), abi.CodeInternal, c.says)
 			assert.Equal(t, abi.ReasonContractBreach, e.Reason)
 			assert.False(t, e.Retryable)
 		})
@@ -179,14 +180,14 @@ func TestHostOverwritesWhatIsItsOwn(t *testing.T) {
 	answers[abi.OpRetrieve] = `{"raw":{"calls":[]},"formatted_context":"","evidence":[],"trace":{"backend_name":"another",` +
 		`"consistency":"queued","consistency_as_of":"yesterday","warnings":["memory_pending: 9 events","mine: kept"],` +
 		`"budget_applied":{"max_items":{"how":"native","asked":7,"ceiling":9}}}}`
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "hand", Module: answering(t, answers)})
-	r, err := s.RecordEvent(context.Background(), event("e", "x"))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), host.ProviderConfig{Name: "hand", Module: answering(t, answers)})
+	r, err := s.RecordEvent(context.Background(), host.Event("e", "x"))
 	require.NoError(t, err)
 	assert.Equal(t, "e", r.EventID)
 	assert.False(t, r.Duplicate)
 	assert.Nil(t, r.RetryAfterMS)
 	assert.Equal(t, []string{"mine: kept"}, r.Warnings)
-	q, most := ask("x"), int64(3)
+	q, most := host.Ask("x"), int64(3)
 	q.Budget.MaxItems = &most
 	found, err := s.Retrieve(context.Background(), q)
 	require.NoError(t, err)
@@ -206,37 +207,37 @@ func TestMinimalModuleOfTheSpecificationIsValid(t *testing.T) {
 	require.NoError(t, err)
 	wasm, err = wasmbin.SetCustom(wasm, abi.ManifestSection, []byte(goodModule().manifest))
 	require.NoError(t, err)
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "hand", Module: wasm})
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), host.ProviderConfig{Name: "hand", Module: wasm})
 	ctx := context.Background()
-	_, err = s.RecordEvent(ctx, event("e", "x"))
+	_, err = s.RecordEvent(ctx, host.Event("e", "x"))
 	require.NoError(t, err)
-	_, err = s.Retrieve(ctx, ask("x"))
+	_, err = s.Retrieve(ctx, host.Ask("x"))
 	require.NoError(t, err)
-	_, err = s.FormatContext(ctx, &abi.FormatRequest{Scope: testScope})
+	_, err = s.FormatContext(ctx, &abi.FormatRequest{Scope: host.TestScope})
 	require.NoError(t, err)
-	_, err = s.ResetScope(ctx, testScope)
+	_, err = s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
 }
 
 func TestMalformedReceiptOfAWriteThatWasSentIsUncertain(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{})
+	s, b, clock := host.ScriptedSlot(t, host.Options{})
 	ctx := context.Background()
-	r, err := s.RecordEvent(ctx, event("e", "deliver a; status nonsense"))
+	r, err := s.RecordEvent(ctx, host.Event("e", "deliver a; status nonsense"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	assert.Contains(t, r.Warnings[0], `status "nonsense"`)
 	assert.EqualValues(t, 3000, *r.RetryAfterMS)
-	out, err := s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "deliver a"),
-		*event("2", "deliver a; status nonsense"), *event("3", "deliver a")}})
+	out, err := s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*host.Event("1", "deliver a"),
+		*host.Event("2", "deliver a; status nonsense"), *host.Event("3", "deliver a")}})
 	require.NoError(t, err)
 	for i, want := range []abi.WriteStatus{abi.StatusCommitted, abi.StatusUncertain, abi.StatusCommitted} {
 		assert.Equal(t, want, out.Receipts[i].Receipt.Status, i)
 	}
-	b.set(func() { b.find = answercheck.FoundPresent })
-	clock.add(4000)
-	again, err := s.RecordEvent(ctx, event("2", "deliver a; status nonsense"))
+	b.Set(func() { b.Find = answercheck.FoundPresent })
+	clock.Add(4000)
+	again, err := s.RecordEvent(ctx, host.Event("2", "deliver a; status nonsense"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusCommitted, again.Status, "it can be settled")
 	assert.True(t, again.Duplicate)
-	assert.Len(t, b.sent(), 4, "nothing was sent twice")
+	assert.Len(t, b.Sent(), 4, "nothing was sent twice")
 }

@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -15,135 +15,95 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/report"
-	"github.com/memhost/memhost/internal/state/segments"
 	"github.com/memhost/memhost/internal/test/logs"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/memhost/memhost/plugins"
 )
 
-// allArchived reads the archive page by page.
-func allArchived(t testing.TB, h *Host, limit int64) []abi.MemoryEvent {
-	t.Helper()
-	var all []abi.MemoryEvent
-	for request := new(report.ArchiveRequest); ; {
-		request.Limit = limit
-		page, err := h.Archive().ArchivePage(context.Background(), request)
-		require.NoError(t, err)
-		all = append(all, page.Events...)
-		request.After = page.Last
-		if !page.More {
-			return all
-		}
-	}
-}
-
 func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	h := open(t, Options{DataDir: dir, Archive: true})
-	c := probeConfig(`{}`)
+	h := host.Open(t, host.Options{DataDir: dir, Archive: true})
+	c := host.ProbeConfig(`{}`)
 	c.TestSessions = []string{"test-*"}
-	s := openSlot(t, h, c)
-	first := event("e1", "echo <b>Grüße</b> & \"quotes\"  ")
+	s := host.OpenSlot(t, h, c)
+	first := host.Event("e1", "echo <b>Grüße</b> & \"quotes\"  ")
 	first.Metadata = map[string]abi.Raw{"z": abi.Raw(`1.50`), "a": abi.Raw(`"<&>"`)}
 	_, err := s.RecordEvent(ctx, first)
 	require.NoError(t, err)
 	_, err = s.RecordEvent(ctx, first) // a duplicate
 	require.NoError(t, err)
-	test := event("e2", "echo x")
+	test := host.Event("e2", "echo x")
 	test.SessionID = "test-1"
 	_, err = s.RecordEvent(ctx, test)
 	require.NoError(t, err)
-	_, err = s.RecordEvent(ctx, event("e3", "fail invalid_argument no"))
+	_, err = s.RecordEvent(ctx, host.Event("e3", "fail invalid_argument no"))
 	require.Error(t, err)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	_, err = s.RecordEvent(ctx, event("e4", "echo x"))
+	_, err = s.RecordEvent(ctx, host.Event("e4", "echo x"))
 	require.NoError(t, err)
 
-	all := allArchived(t, h, 0)
+	all := host.AllArchived(t, h, 0)
 	require.Len(t, all, 1, "no duplicate, test session, refused event, nor what met the wall")
 	require.Equal(t, string(abi.Marshal(first)), string(abi.Marshal(&all[0])))
 	for id, n := range map[string]int{"e1": 1, "e2": 0, "e": 0} {
-		page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &testScope, EventID: id, Limit: 1})
+		page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &host.TestScope, EventID: id, Limit: 1})
 		require.NoError(t, err)
 		require.Len(t, page.Events, n, id)
 	}
-	other := abi.MemoryScope{RunID: "other", PersonaID: testScope.PersonaID}
+	other := abi.MemoryScope{RunID: "other", PersonaID: host.TestScope.PersonaID}
 	page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &other, EventID: "e1"})
 	require.NoError(t, err)
 	require.Empty(t, page.Events)
 	_, err = h.Archive().ArchivePage(ctx, &report.ArchiveRequest{EventID: "e1"})
-	requireCode(t, err, abi.CodeInvalidArgument, "event_id")
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "event_id")
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
 	require.NotNil(t, m.Archive)
 }
 
 func TestWithoutTheOptionNothingIsArchived(t *testing.T) {
-	h := open(t, Options{})
-	s := openSlot(t, h, probeConfig(`{}`))
-	told(t, s, "e1", "echo x")
+	h := host.Open(t, host.Options{})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
+	host.Told(t, s, "e1", "echo x")
 	stats, err := h.Archive().ArchiveStats(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveStats{}, stats)
-	_, err = h.Archive().ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*event("e", "x")}})
-	requireCode(t, err, abi.CodeUnsupported, "keeps no archive", "memory.archive")
+	_, err = h.Archive().ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*host.Event("e", "x")}})
+	host.RequireCode(t, err, abi.CodeUnsupported, "keeps no archive", "memory.archive")
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	require.Nil(t, m.Archive)
 }
 
-// segmentFiles returns the archive's files.
-func segmentFiles(t testing.TB, h *Host) []string {
-	t.Helper()
-	files, err := segments.Strays(h.archive.Dir, nil)
-	require.NoError(t, err)
-	return files
-}
-
-// fill adds events of about 5 KiB.
-func fill(t testing.TB, h *Host, from, to int) {
-	t.Helper()
-	const most = 200 // 1 MiB
-	for from < to {
-		batch := new(abi.EventBatch)
-		for ; from < to && len(batch.Events) < most; from++ {
-			text := fmt.Sprintf("%d %s", from, strings.Repeat("lorem ipsum ", 400))
-			batch.Events = append(batch.Events, *event(fmt.Sprint("e", from), text))
-		}
-		receipt, err := h.Archive().ArchiveAdd(context.Background(), batch)
-		require.NoError(t, err)
-		require.EqualValues(t, len(batch.Events), receipt.Added)
-	}
-}
-
 func TestAnArchiveThatCannotBeSealedDoesNotTryAtEveryWrite(t *testing.T) {
 	dir := t.TempDir()
 	var log logs.Buffer
-	h := open(t, Options{DataDir: dir, Archive: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	h := host.Open(t, host.Options{DataDir: dir, Archive: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "archive"), nil, 0o600)) // at the path of the segments' folder
-	fill(t, h, 0, 100)
+	host.Fill(t, h, 0, 100)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cannot be sealed") }, 10*time.Second,
 		time.Millisecond)
 	for i := range 10 {
-		fill(t, h, 100+10*i, 110+10*i)
+		host.Fill(t, h, 100+10*i, 110+10*i)
 		time.Sleep(10 * time.Millisecond) // for the goroutine, which would retry
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "cannot be sealed"))
-	require.Len(t, allArchived(t, h, 0), 200)
+	require.Len(t, host.AllArchived(t, h, 0), 200)
 }
 
 func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	const events = 1_000 // about 5 MiB, over 20 segments before they are merged
 	ctx := context.Background()
 	dir := t.TempDir()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
+	h, err := host.New(ctx, host.Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
-	fill(t, h, 0, events)
-	require.NoError(t, h.archive.Tend(ctx))
+	host.Fill(t, h, 0, events)
+	host.Tend(t, h)
 	stats, err := h.Archive().ArchiveStats(ctx)
 	require.NoError(t, err)
 	require.Less(t, stats.Segments, int64(3+16), "small segments are merged")
@@ -155,10 +115,10 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	// A crash left a file behind.
 	stray := filepath.Join(dir, "archive", "00000000000000099999-abcdef012345.zst")
 	require.NoError(t, os.WriteFile(stray, []byte("half"), 0o600))
-	h = open(t, Options{DataDir: dir, Archive: true})
+	h = host.Open(t, host.Options{DataDir: dir, Archive: true})
 	require.NoFileExists(t, stray)
 	for _, limit := range []int64{0, 77} {
-		all := allArchived(t, h, limit)
+		all := host.AllArchived(t, h, limit)
 		require.Len(t, all, events)
 		for i := range all {
 			require.Equal(t, fmt.Sprint("e", i), all[i].EventID)
@@ -168,7 +128,7 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveCheck{Segments: stats.Segments, Events: events, Problems: []string{}}, check)
 	again, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{
-		allArchived(t, h, 0)[5], *event("new", "x"), *event("new", "x")}})
+		host.AllArchived(t, h, 0)[5], *host.Event("new", "x"), *host.Event("new", "x")}})
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveReceipt{Added: 1, Present: 2}, again)
 }
@@ -177,17 +137,17 @@ func TestTheArchiveIsSealedAndSurvivesARestart(t *testing.T) {
 func TestAMissingArchiveIsToldAtTheStartAndInHealth(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
+	h, err := host.New(ctx, host.Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
-	fill(t, h, 0, 200)
-	require.NoError(t, h.archive.Tend(ctx))
+	host.Fill(t, h, 0, 200)
+	host.Tend(t, h)
 	require.NoError(t, h.Close(ctx))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "archive")))
 	var log logs.Buffer
-	h = open(t, Options{DataDir: dir, Archive: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	h = host.Open(t, host.Options{DataDir: dir, Archive: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	const want = "archive_missing: "
 	require.Contains(t, log.String(), want)
-	health, err := openSlot(t, h, probeConfig(`{}`)).Health(ctx)
+	health, err := host.OpenSlot(t, h, host.ProbeConfig(`{}`)).Health(ctx)
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(health.Warnings, "\n"), want)
 	require.Contains(t, strings.Join(health.Warnings, "\n"), "files in "+filepath.Join(dir, "archive")+" are missing, with ")
@@ -195,10 +155,10 @@ func TestAMissingArchiveIsToldAtTheStartAndInHealth(t *testing.T) {
 
 func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{DataDir: t.TempDir(), Archive: true})
-	s := openSlot(t, h, probeConfig(`{}`))
+	h := host.Open(t, host.Options{DataDir: t.TempDir(), Archive: true})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
 	changed := func(id string, change func(*abi.MemoryEvent)) abi.MemoryEvent {
-		e := event(id, "echo "+id)
+		e := host.Event(id, "echo "+id)
 		change(e)
 		return *e
 	}
@@ -206,12 +166,12 @@ func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 	add := func(events ...abi.MemoryEvent) (*report.ArchiveReceipt, error) {
 		return h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: events})
 	}
-	_, err := s.RecordEvent(ctx, event("recorded", "echo recorded"))
+	_, err := s.RecordEvent(ctx, host.Event("recorded", "echo recorded"))
 	require.NoError(t, err)
 	receipt, err := add(changed("added", same))
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveReceipt{Added: 1}, receipt)
-	_, err = s.RecordEvent(ctx, event("later", "echo later")) // after an import has read the archive
+	_, err = s.RecordEvent(ctx, host.Event("later", "echo later")) // after an import has read the archive
 	require.NoError(t, err)
 	for _, id := range []string{"recorded", "added", "later"} {
 		for name, change := range map[string]func(*abi.MemoryEvent){
@@ -221,11 +181,11 @@ func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 			"metadata": func(e *abi.MemoryEvent) { e.Metadata = map[string]abi.Raw{"k": abi.Raw("1")} },
 		} {
 			t.Run(id+", other "+name, func(t *testing.T) {
-				before := allArchived(t, h, 0)
+				before := host.AllArchived(t, h, 0)
 				_, err := add(changed("new", same), changed(id, change))
-				e := requireCode(t, err, abi.CodeConflict, "events[1].event_id: \""+id+"\"", "none of these events was added")
+				e := host.RequireCode(t, err, abi.CodeConflict, "events[1].event_id: \""+id+"\"", "none of these events was added")
 				require.Equal(t, "event_content", e.Reason)
-				require.Equal(t, before, allArchived(t, h, 0), "nothing is lost, and nothing added")
+				require.Equal(t, before, host.AllArchived(t, h, 0), "nothing is lost, and nothing added")
 			})
 		}
 		receipt, err = add(changed(id, same))
@@ -233,7 +193,7 @@ func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 		require.Equal(t, &report.ArchiveReceipt{Present: 1}, receipt)
 	}
 	_, err = add(changed("new", same), changed("new", func(e *abi.MemoryEvent) { e.Messages[0].Content = new("other") }))
-	requireCode(t, err, abi.CodeConflict, "events[1].event_id")
+	host.RequireCode(t, err, abi.CodeConflict, "events[1].event_id")
 	receipt, err = add(changed("new", same), changed("recorded", func(e *abi.MemoryEvent) { e.UserID = "somebody else" }))
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveReceipt{Added: 2}, receipt, "another scope, another event")
@@ -242,11 +202,10 @@ func TestAnArchivedEventWithOtherContentIsAConflict(t *testing.T) {
 func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	h := open(t, Options{DataDir: dir, Archive: true})
-	fill(t, h, 0, 300)
-	require.NoError(t, h.archive.Tend(ctx))
-	list, err := h.archive.Segments(ctx)
-	require.NoError(t, err)
+	h := host.Open(t, host.Options{DataDir: dir, Archive: true})
+	host.Fill(t, h, 0, 300)
+	host.Tend(t, h)
+	list := host.Sealed(t, h)
 	require.Greater(t, len(list), 2)
 	path := filepath.Join(dir, "archive", list[0].Name())
 	packed, err := os.ReadFile(path)
@@ -259,34 +218,33 @@ func TestADamagedArchiveIsSaidAndMemoryServesOn(t *testing.T) {
 	require.Contains(t, check.Problems[0], "were sealed")
 	require.Contains(t, check.Problems[0], "events are lost")
 	_, err = h.Archive().ArchivePage(ctx, &report.ArchiveRequest{})
-	requireCode(t, err, abi.CodeUnavailable, "were sealed", "memory itself is not touched")
+	host.RequireCode(t, err, abi.CodeUnavailable, "were sealed", "memory itself is not touched")
 	page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{After: list[0].Last})
 	require.NoError(t, err, "the rest can be read")
 	require.NotEmpty(t, page.Events)
-	requireUsable(t, openSlot(t, h, probeConfig(`{}`)), "e1")
+	host.RequireUsable(t, host.OpenSlot(t, h, host.ProbeConfig(`{}`)), "e1")
 }
 
 func TestRetentionLetsTheArchiveGoByAge(t *testing.T) {
-	ctx := context.Background()
-	clock := new(fakeClock)
-	h := open(t, Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.now})
-	fill(t, h, 0, 60) // a segment and a few more events
-	require.NoError(t, h.archive.Tend(ctx))
-	clock.add(20 * time.Hour)
-	fill(t, h, 60, 80)
-	clock.add(5 * time.Hour)
-	require.NoError(t, h.archive.Tend(ctx))
-	all := allArchived(t, h, 0)
+	clock := new(host.FakeClock)
+	h := host.Open(t, host.Options{Archive: true, ArchiveRetention: 24 * time.Hour, Now: clock.Now})
+	host.Fill(t, h, 0, 60) // a segment and a few more events
+	host.Tend(t, h)
+	clock.Add(20 * time.Hour)
+	host.Fill(t, h, 60, 80)
+	clock.Add(5 * time.Hour)
+	host.Tend(t, h)
+	all := host.AllArchived(t, h, 0)
 	require.Len(t, all, 20)
 	require.Equal(t, "e60", all[0].EventID)
-	require.Empty(t, segmentFiles(t, h), "the file is gone")
+	require.Empty(t, host.SegmentFiles(t, h), "the file is gone")
 }
 
 func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T) {
 	const scopes, each = 4, 80
-	h := open(t, Options{Archive: true, Durability: "process"})
+	h := host.Open(t, host.Options{Archive: true, Durability: "process"})
 	m, _ := plugins.Find("full_history")
-	s := openSlot(t, h, ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin", Block: abi.Raw(`{}`)})
+	s := host.OpenSlot(t, h, host.ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin", Block: abi.Raw(`{}`)})
 	var wait sync.WaitGroup
 	done := make(chan struct{})
 	for n := range scopes {
@@ -294,7 +252,7 @@ func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T
 		go func() {
 			defer wait.Done()
 			for i := range each {
-				e := event(fmt.Sprint(i), "echo "+strings.Repeat("long ", 1000))
+				e := host.Event(fmt.Sprint(i), "echo "+strings.Repeat("long ", 1000))
 				e.UserID = fmt.Sprint("p", n)
 				if _, err := s.RecordEvent(context.Background(), e); err != nil {
 					t.Error(err)
@@ -338,11 +296,11 @@ func TestWhatIsRecordedAtTheSameTimeIsArchivedOnceInOrderOfItsScope(t *testing.T
 }
 
 func TestAnEventWhoseOutcomeIsNotKnownIsArchived(t *testing.T) {
-	s, backend, _ := scriptedSlot(t, Options{Archive: true})
-	backend.set(func() { backend.post = func(string) int { return 0 } })
-	_, err := s.RecordEvent(context.Background(), event("e1", "deliver a"))
+	s, backend, _ := host.ScriptedSlot(t, host.Options{Archive: true})
+	backend.Set(func() { backend.Post = func(string) int { return 0 } })
+	_, err := s.RecordEvent(context.Background(), host.Event("e1", "deliver a"))
 	require.Error(t, err)
-	all := allArchived(t, s.host, 0)
+	all := host.AllArchived(t, host.HostOf(s), 0)
 	require.Len(t, all, 1)
 }
 
@@ -350,23 +308,23 @@ func TestAnEventWhoseOutcomeIsNotKnownIsArchived(t *testing.T) {
 // calls, at durability process. Each event has a text of 300 bytes, from one of 50 people.
 func BenchmarkRecordWithArchive(b *testing.B) {
 	ctx := context.Background()
-	ledger := history(b, "")
+	ledger := host.History(b, "")
 	m, _ := plugins.Find("ledger_memory")
 	ledger.Name, ledger.Module = m.Name, m.Wasm
-	recall := history(b, "")
+	recall := host.History(b, "")
 	m, _ = plugins.Find("bm25")
 	recall.Name, recall.Module = "recall", m.Wasm
 	text := "append turns " + strings.Repeat("My cat is called Zorvex. ", 12)
-	for _, c := range []ProviderConfig{probeConfig(`{}`), history(b, ""), recall, ledger} {
+	for _, c := range []host.ProviderConfig{host.ProbeConfig(`{}`), host.History(b, ""), recall, ledger} {
 		b.Run(c.Name, func(b *testing.B) {
-			var slots [2]*Slot
+			var slots [2]*host.Slot
 			for i := range slots {
-				slots[i] = openSlot(b, open(b, Options{Archive: i == 1, Durability: "process"}), c)
+				slots[i] = host.OpenSlot(b, host.Open(b, host.Options{Archive: i == 1, Durability: "process"}), c)
 			}
 			var took [2][]time.Duration
 			n := 0
 			for b.Loop() {
-				e := event(fmt.Sprint(n), text)
+				e := host.Event(fmt.Sprint(n), text)
 				e.UserID = fmt.Sprint("p", n%50)
 				for k := range slots {
 					at := (n + k) % 2 // alternate which one is first
@@ -379,10 +337,12 @@ func BenchmarkRecordWithArchive(b *testing.B) {
 			}
 			for i, name := range []string{"without", "with"} {
 				slices.Sort(took[i])
-				b.ReportMetric(ms(took[i][len(took[i])/2]), "p50-ms-"+name)
-				b.ReportMetric(ms(took[i][len(took[i])*99/100]), "p99-ms-"+name)
+				b.ReportMetric(millis(took[i][len(took[i])/2]), "p50-ms-"+name)
+				b.ReportMetric(millis(took[i][len(took[i])*99/100]), "p99-ms-"+name)
 			}
-			b.ReportMetric(ms(took[1][len(took[1])/2])/ms(took[0][len(took[0])/2]), "p50-ratio")
+			b.ReportMetric(millis(took[1][len(took[1])/2])/millis(took[0][len(took[0])/2]), "p50-ratio")
 		})
 	}
 }
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -20,13 +20,13 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 	dir := t.TempDir()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
-	fill(t, h, 0, events)
-	require.NoError(t, h.archive.Tend(ctx))
+	Fill(t, h, 0, events)
+	Tend(t, h)
 	before, err := h.Archive().ArchiveStats(ctx)
 	require.NoError(t, err)
 	require.Positive(t, before.Segments)
 	require.Positive(t, before.OpenEvents)
-	require.Len(t, allArchived(t, h, 0), events) // now the last segment is unpacked in memory
+	require.Len(t, AllArchived(t, h, 0), events) // now the last segment is unpacked in memory
 
 	out := map[string]bool{"e0": true, "e1": true, "e60": true, fmt.Sprint("e", events-1): true}
 	matches := func(e *abi.MemoryEvent) bool { return out[e.EventID] }
@@ -39,7 +39,7 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 
 	check := func() {
 		for _, limit := range []int64{0, 1, 17} {
-			left := allArchived(t, h, limit)
+			left := AllArchived(t, h, limit)
 			require.Len(t, left, events-len(out), "limit %d", limit)
 			for i := range left {
 				require.False(t, out[left[i].EventID])
@@ -52,7 +52,7 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, found.Problems)
 		require.EqualValues(t, events-len(out), found.Events)
-		require.Len(t, segmentFiles(t, h), int(stats.Segments), "the old files are gone")
+		require.Len(t, SegmentFiles(t, h), int(stats.Segments), "the old files are gone")
 		list, err := h.archive.Segments(ctx)
 		require.NoError(t, err)
 		for _, info := range list {
@@ -65,28 +65,28 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 	}
 	check()
 	require.NoError(t, h.Close(ctx))
-	h = open(t, Options{DataDir: dir, Archive: true})
+	h = Open(t, Options{DataDir: dir, Archive: true})
 	check()
 }
 
 func TestAnOpenArchiveOfForgottenEventsOnly(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	fill(t, h, 0, 5)
+	h := Open(t, Options{Archive: true})
+	Fill(t, h, 0, 5)
 	_, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID != "e4" }, nil)
 	require.NoError(t, err)
-	require.Len(t, allArchived(t, h, 2), 1, "the event behind a page of forgotten ones is found")
+	require.Len(t, AllArchived(t, h, 2), 1, "the event behind a page of forgotten ones is found")
 	_, err = h.archive.Forget(ctx, func(*abi.MemoryEvent) bool { return true }, nil)
 	require.NoError(t, err)
-	require.Empty(t, allArchived(t, h, 2))
+	require.Empty(t, AllArchived(t, h, 2))
 }
 
 func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	fill(t, h, 0, 160)
-	require.NoError(t, h.archive.Tend(ctx))
-	files := segmentFiles(t, h)
+	h := Open(t, Options{Archive: true})
+	Fill(t, h, 0, 160)
+	Tend(t, h)
+	files := SegmentFiles(t, h)
 	require.NotEmpty(t, files)
 	text, err := os.ReadFile(files[0])
 	require.NoError(t, err)
@@ -94,18 +94,18 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], text, 0o600))
 	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e159" },
 		nil)
-	require.False(t, requireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed").Retryable)
+	require.False(t, RequireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed").Retryable)
 	require.Len(t, gone, 1, "what is not damaged forgets")
 	called, leave := context.WithCancel(ctx)
 	_, err = h.archive.Forget(called, func(*abi.MemoryEvent) bool {
 		leave()
 		return false
 	}, nil)
-	requireCode(t, err, abi.CodeTimeout, "the call ended first") // not the damage, which did not stop the rest
+	RequireCode(t, err, abi.CodeTimeout, "the call ended first") // not the damage, which did not stop the rest
 
-	s := openSlot(t, h, history(t, ""))
-	told(t, s, "said", "My cat is called Zorvex.")
-	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, EventIDs: []string{"said"}})
+	s := OpenSlot(t, h, History(t, ""))
+	Told(t, s, "said", "My cat is called Zorvex.")
+	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, EventIDs: []string{"said"}})
 	require.NoError(t, err)
 	require.Equal(t, abi.ForgetPartial, r.Status)
 	require.Equal(t, []string{"said"}, r.Removed[NativeArchived])
@@ -115,7 +115,7 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	require.Nil(t, known, "the ledger forgets it, too")
 
 	give(t, s, true, "ann", 0, 3)
-	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: turnIDs("ann", 1, 2)})
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: PersonScope("ann"), EventIDs: TurnIDs("ann", 1, 2)})
 	require.NoError(t, err)
 	stats, err := h.given.ArchiveStats(ctx)
 	require.NoError(t, err)

@@ -1,8 +1,7 @@
-package host
+package host_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,120 +14,27 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/internal/test/brief"
-	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
-	"github.com/memhost/memhost/plugins"
 )
-
-// history is full_history in a namespace: each namespace is a separate memory.
-func history(t testing.TB, namespace string) ProviderConfig {
-	t.Helper()
-	m, ok := plugins.Find("full_history")
-	require.True(t, ok)
-	return ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin", Namespace: namespace,
-		TestSessions: []string{"test-*"}}
-}
-
-// turn returns the nth turn of a person.
-func turn(person string, n int) *abi.MemoryEvent {
-	text := fmt.Sprintf("%s says %d", person, n)
-	return &abi.MemoryEvent{EventID: fmt.Sprintf("%s-%05d", person, n), RunID: "r", UserID: person, SessionID: "s",
-		TurnID: fmt.Sprint(n), Timestamp: time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC).Format(time.RFC3339),
-		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
-}
-
-func personScope(person string) abi.MemoryScope {
-	return abi.MemoryScope{RunID: "r", PersonaID: person}
-}
-
-// record records turns of a person, and requires that each is accepted.
-func record(t testing.TB, s *Slot, person string, from, to int) {
-	t.Helper()
-	for ; from < to; from++ {
-		r, err := s.RecordEvent(context.Background(), turn(person, from))
-		require.NoError(t, err)
-		require.Equal(t, abi.StatusCommitted, r.Status)
-	}
-}
-
-// remembered returns the event ids in a person's memory, in the order in which full_history received them.
-func remembered(t testing.TB, s *Slot, person string) []string {
-	t.Helper()
-	q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new",
-		Scope: personScope(person)})
-	require.NoError(t, err)
-	var turns []abi.MemoryEvent
-	require.NoError(t, json.Unmarshal(q.Raw.Calls[0].Body, &turns))
-	ids := []string{}
-	for _, e := range turns {
-		ids = append(ids, e.EventID)
-	}
-	return ids
-}
-
-func turnIDs(person string, from, to int) []string {
-	ids := []string{}
-	for ; from < to; from++ {
-		ids = append(ids, turn(person, from).EventID)
-	}
-	return ids
-}
-
-// until waits until a condition is true.
-func until(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	end := time.Now().Add(60 * time.Second)
-	for !holds() {
-		if time.Now().After(end) {
-			require.Fail(t, "it took too long: "+what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// untilState waits until the backfill is in a state.
-func untilState(t testing.TB, s *Slot, want report.FollowerState) *report.Backfill {
-	t.Helper()
-	var last *report.Backfill
-	until(t, string(want), func() bool {
-		b, err := s.BackfillStatus(context.Background())
-		require.NoError(t, err)
-		last = b
-		return b.State == want
-	})
-	return last
-}
-
-// serves waits until a memory serves, and returns its manifest.
-func serves(t testing.TB, s *Slot, namespace string) *report.RunManifest {
-	t.Helper()
-	var last *report.RunManifest
-	until(t, namespace+" serves", func() bool {
-		m, err := s.Manifest(context.Background())
-		require.NoError(t, err)
-		last = m
-		return m.Namespace == namespace
-	})
-	return last
-}
 
 func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 120)
-	record(t, s, "bob", 0, 20)
-	test := turn("ann", 999)
+	h := host.Open(t, host.Options{Archive: true})
+	s := host.OpenSlot(t, h, host.History(t, ""))
+	host.Record(t, s, "ann", 0, 120)
+	host.Record(t, s, "bob", 0, 20)
+	test := host.Turn("ann", 999)
 	test.SessionID = "test-1"
 	_, err := s.RecordEvent(ctx, test)
 	require.NoError(t, err)
-	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("bob"), EventIDs: []string{"bob-00007"}, Reason: "r"})
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: host.PersonScope("bob"), EventIDs: []string{"bob-00007"}, Reason: "r"})
 	require.NoError(t, err)
 
-	plan, err := s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{})
+	plan, err := s.BackfillPlan(ctx, host.History(t, "next"), host.BackfillOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 139, plan.Events)
 	require.EqualValues(t, 2, plan.Scopes)
@@ -145,25 +51,25 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 			case <-stop:
 				return
 			case <-pace.C:
-				_, err := s.RecordEvent(ctx, turn("ann", n))
+				_, err := s.RecordEvent(ctx, host.Turn("ann", n))
 				if err != nil {
 					panic(err)
 				}
 			}
 		}
 	})
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+	_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{})
 	require.NoError(t, err)
-	m := serves(t, s, "next")
+	m := host.Serves(t, s, "next")
 	close(stop)
 	writer.Wait()
 	require.Equal(t, "backfill", m.Steps[len(m.Steps)-2].Name)
 	require.Empty(t, m.Followers)
-	list := remembered(t, s, "ann")
-	require.Equal(t, turnIDs("ann", 0, len(list)), list, "each once, in order, without a gap at the turn")
+	list := host.Remembered(t, s, "ann")
+	require.Equal(t, host.TurnIDs("ann", 0, len(list)), list, "each once, in order, without a gap at the turn")
 	require.Greater(t, len(list), 120)
-	want := slices.DeleteFunc(turnIDs("bob", 0, 20), func(id string) bool { return id == "bob-00007" })
-	require.Equal(t, want, remembered(t, s, "bob"))
+	want := slices.DeleteFunc(host.TurnIDs("bob", 0, 20), func(id string) bool { return id == "bob-00007" })
+	require.Equal(t, want, host.Remembered(t, s, "bob"))
 	b, err := s.BackfillStatus(ctx)
 	require.NoError(t, err)
 	require.Equal(t, report.FollowerNone, b.State)
@@ -171,93 +77,80 @@ func TestABackfillFillsAnotherMemoryInOrderAndThenServes(t *testing.T) {
 
 func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
 	ctx := context.Background()
-	s := openSlot(t, open(t, Options{}), history(t, ""))
-	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{})
-	require.Equal(t, "archive_off", requireCode(t, err, abi.CodeUnsupported, "memory.archive").Reason)
-	_, err = s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{})
-	requireCode(t, err, abi.CodeUnsupported, "memory.archive")
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), host.History(t, ""))
+	_, err := s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{})
+	require.Equal(t, "archive_off", host.RequireCode(t, err, abi.CodeUnsupported, "memory.archive").Reason)
+	_, err = s.BackfillPlan(ctx, host.History(t, "next"), host.BackfillOptions{})
+	host.RequireCode(t, err, abi.CodeUnsupported, "memory.archive")
 	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
-	requireCode(t, err, abi.CodeNotFound)
+	host.RequireCode(t, err, abi.CodeNotFound)
 
-	s = openSlot(t, open(t, Options{Archive: true}), history(t, ""))
-	_, err = s.Backfill(ctx, history(t, ""), BackfillOptions{})
-	require.Equal(t, "serves", requireCode(t, err, abi.CodeInvalidArgument, "namespace").Reason)
-	broken := history(t, "next")
+	s = host.OpenSlot(t, host.Open(t, host.Options{Archive: true}), host.History(t, ""))
+	_, err = s.Backfill(ctx, host.History(t, ""), host.BackfillOptions{})
+	require.Equal(t, "serves", host.RequireCode(t, err, abi.CodeInvalidArgument, "namespace").Reason)
+	broken := host.History(t, "next")
 	broken.Block = abi.Raw(`{"nonsense":1}`)
-	_, err = s.Backfill(ctx, broken, BackfillOptions{})
-	requireCode(t, err, abi.CodeInvalidArgument, "nonsense")
-	require.Empty(t, s.followers.list())
-	secret := history(t, "next")
+	_, err = s.Backfill(ctx, broken, host.BackfillOptions{})
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "nonsense")
+	requireNoFollowers(t, s)
+	secret := host.History(t, "next")
 	secret.Block = abi.Raw(`{"api_key":"sk-0123456789abcdef0123456789abcdef"}`)
-	_, err = s.Backfill(ctx, secret, BackfillOptions{Inline: true})
+	_, err = s.Backfill(ctx, secret, host.BackfillOptions{Inline: true})
 	require.Error(t, err)
-	record(t, s, "ann", 0, 1)
-}
-
-// life opens a host and a slot on a folder, runs within, and closes both.
-func life(t *testing.T, dir string, within func(h *Host, s *Slot)) {
-	t.Helper()
-	ctx := context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true, Durability: "process"})
-	require.NoError(t, err)
-	s, err := h.Open(ctx, history(t, ""))
-	require.NoError(t, err)
-	within(h, s)
-	require.NoError(t, s.Close(ctx))
-	require.NoError(t, h.Close(ctx))
+	host.Record(t, s, "ann", 0, 1)
 }
 
 func TestABackfillGoesOnAfterARestart(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	life(t, dir, func(h *Host, s *Slot) {
-		record(t, s, "ann", 0, 120)
-		inline := history(t, "next")
+	host.Life(t, dir, func(h *host.Host, s *host.Slot) {
+		host.Record(t, s, "ann", 0, 120)
+		inline := host.History(t, "next")
 		inline.Block = abi.Raw(`{}`)
-		_, err := s.Backfill(ctx, inline, BackfillOptions{Rate: 40, Inline: true})
+		_, err := s.Backfill(ctx, inline, host.BackfillOptions{Rate: 40, Inline: true})
 		require.NoError(t, err)
-		until(t, "a part is filled", func() bool {
+		host.Until(t, "a part is filled", func() bool {
 			b, err := s.BackfillStatus(ctx)
 			require.NoError(t, err)
 			return b.Progress.Done > 10
 		})
 	})
-	life(t, dir, func(h *Host, s *Slot) {
+	host.Life(t, dir, func(h *host.Host, s *host.Slot) {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		require.Equal(t, report.FollowerStopped, b.State, "until it is gone on with")
 		unfinished, err := s.UnfinishedBackfill(ctx)
 		require.NoError(t, err)
-		require.Equal(t, &UnfinishedBackfill{Provider: "full_history", Word: "condition", Source: "builtin", Rate: 40,
+		require.Equal(t, &host.UnfinishedBackfill{Provider: "full_history", Word: "condition", Source: "builtin", Rate: 40,
 			Block: abi.Raw("{}")}, unfinished)
 
-		changed := history(t, "next")
+		changed := host.History(t, "next")
 		changed.Module = append(slices.Clone(changed.Module), 0, 2, 1, 'x') // one more custom section
-		_, err = s.Backfill(ctx, changed, BackfillOptions{Resume: true})
-		require.Equal(t, "module_changed", requireCode(t, err, abi.CodeConflict, "--backfill", "discard").Reason)
-		record(t, s, "ann", 120, 121)
+		_, err = s.Backfill(ctx, changed, host.BackfillOptions{Resume: true})
+		require.Equal(t, "module_changed", host.RequireCode(t, err, abi.CodeConflict, "--backfill", "discard").Reason)
+		host.Record(t, s, "ann", 120, 121)
 
-		_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Resume: true})
+		_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{Resume: true})
 		require.NoError(t, err)
-		serves(t, s, "next")
-		require.Equal(t, turnIDs("ann", 0, 121), remembered(t, s, "ann"))
+		host.Serves(t, s, "next")
+		require.Equal(t, host.TurnIDs("ann", 0, 121), host.Remembered(t, s, "ann"))
 	})
 }
 
 func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 100)
-	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 25})
+	h := host.Open(t, host.Options{Archive: true})
+	s := host.OpenSlot(t, h, host.History(t, ""))
+	host.Record(t, s, "ann", 0, 100)
+	_, err := s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{Rate: 25})
 	require.NoError(t, err)
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
 	require.Len(t, m.Followers, 1)
 	require.Equal(t, report.RoleBackfill, m.Followers[0].Role)
-	_, err = s.Backfill(ctx, history(t, "other"), BackfillOptions{})
-	requireCode(t, err, abi.CodeConflict, "under way", "stop")
-	until(t, "a part is filled", func() bool {
+	_, err = s.Backfill(ctx, host.History(t, "other"), host.BackfillOptions{})
+	host.RequireCode(t, err, abi.CodeConflict, "under way", "stop")
+	host.Until(t, "a part is filled", func() bool {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		return b.Progress.Done > 15
@@ -265,7 +158,7 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	b, err := s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
 	require.Equal(t, report.FollowerStopped, b.State)
-	require.Empty(t, s.followers.list())
+	requireNoFollowers(t, s)
 	filled := b.Progress.Done
 	b, err = s.BackfillStatus(ctx)
 	require.NoError(t, err)
@@ -274,7 +167,7 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, unfinished.Stopped, "what was stopped does not go on by itself")
 
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 1})
+	_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{Rate: 1})
 	require.NoError(t, err)
 	b, err = s.BackfillStop(ctx, &report.BackfillStop{Discard: true})
 	require.NoError(t, err)
@@ -283,17 +176,17 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 		b, err = s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		require.Equal(t, report.FollowerNone, b.State)
-		next, err := h.Open(ctx, history(t, "next"))
+		next, err := h.Open(ctx, host.History(t, "next"))
 		require.NoError(t, err)
-		require.Empty(t, remembered(t, next, "ann"))
+		require.Empty(t, host.Remembered(t, next, "ann"))
 		require.NoError(t, next.Close(ctx))
 	}
 	empty()
 
 	// A stopped backfill can be discarded without resuming it.
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 25})
+	_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{Rate: 25})
 	require.NoError(t, err)
-	until(t, "a part is filled", func() bool {
+	host.Until(t, "a part is filled", func() bool {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		return b.Progress.Done > 5
@@ -301,53 +194,53 @@ func TestABackfillCanBeStoppedAndThrownAway(t *testing.T) {
 	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
 	_, err = s.BackfillStop(ctx, &report.BackfillStop{Discard: true})
-	require.Equal(t, "stopped", requireCode(t, err, abi.CodeConflict, "not loaded").Reason)
-	_, err = s.BackfillDiscard(ctx, history(t, "other"))
-	requireCode(t, err, abi.CodeNotFound, "no backfill")
-	b, err = s.BackfillDiscard(ctx, history(t, "next"))
+	require.Equal(t, "stopped", host.RequireCode(t, err, abi.CodeConflict, "not loaded").Reason)
+	_, err = s.BackfillDiscard(ctx, host.History(t, "other"))
+	host.RequireCode(t, err, abi.CodeNotFound, "no backfill")
+	b, err = s.BackfillDiscard(ctx, host.History(t, "next"))
 	require.NoError(t, err)
 	require.Empty(t, b.Remains)
-	require.Empty(t, s.followers.list())
+	requireNoFollowers(t, s)
 	empty()
 }
 
 func TestAResetWhileItIsFilledHoldsForTheNewMemory(t *testing.T) {
 	ctx := context.Background()
-	s := openSlot(t, open(t, Options{Archive: true}), history(t, ""))
-	record(t, s, "ann", 0, 100)
-	record(t, s, "bob", 0, 100)
-	record(t, s, "cy", 0, 10)
-	_, err := s.ResetScope(ctx, personScope("cy")) // before the backfill starts
+	s := host.OpenSlot(t, host.Open(t, host.Options{Archive: true}), host.History(t, ""))
+	host.Record(t, s, "ann", 0, 100)
+	host.Record(t, s, "bob", 0, 100)
+	host.Record(t, s, "cy", 0, 10)
+	_, err := s.ResetScope(ctx, host.PersonScope("cy")) // before the backfill starts
 	require.NoError(t, err)
-	record(t, s, "cy", 10, 20)
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 200})
+	host.Record(t, s, "cy", 10, 20)
+	_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{Rate: 200})
 	require.NoError(t, err)
-	until(t, "a part is filled", func() bool {
+	host.Until(t, "a part is filled", func() bool {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		return b.Progress.Done > 10
 	})
-	_, err = s.ResetScope(ctx, personScope("ann"))
+	_, err = s.ResetScope(ctx, host.PersonScope("ann"))
 	require.NoError(t, err)
-	record(t, s, "ann", 100, 105)
-	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("bob"), EventIDs: []string{"bob-00003", "bob-00099"},
+	host.Record(t, s, "ann", 100, 105)
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: host.PersonScope("bob"), EventIDs: []string{"bob-00003", "bob-00099"},
 		Reason: "r"})
 	require.NoError(t, err)
-	serves(t, s, "next")
-	require.Equal(t, turnIDs("ann", 100, 105), remembered(t, s, "ann"))
-	require.Equal(t, turnIDs("cy", 10, 20), remembered(t, s, "cy"))
-	bob := remembered(t, s, "bob")
+	host.Serves(t, s, "next")
+	require.Equal(t, host.TurnIDs("ann", 100, 105), host.Remembered(t, s, "ann"))
+	require.Equal(t, host.TurnIDs("cy", 10, 20), host.Remembered(t, s, "cy"))
+	bob := host.Remembered(t, s, "bob")
 	require.NotContains(t, bob, "bob-00099")
 	require.GreaterOrEqual(t, len(bob), 98)
 }
 
 func TestABackfillWaitsBehindTheWall(t *testing.T) {
 	ctx := context.Background()
-	s := openSlot(t, open(t, Options{Archive: true}), history(t, ""))
-	record(t, s, "ann", 0, 200)
-	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 150})
+	s := host.OpenSlot(t, host.Open(t, host.Options{Archive: true}), host.History(t, ""))
+	host.Record(t, s, "ann", 0, 200)
+	_, err := s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{Rate: 150})
 	require.NoError(t, err)
-	until(t, "a part is filled", func() bool {
+	host.Until(t, "a part is filled", func() bool {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		return b.Progress.Done > 10
@@ -355,60 +248,34 @@ func TestABackfillWaitsBehindTheWall(t *testing.T) {
 	receipt, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	require.Zero(t, receipt.InFlight, "raising the wall waited for its delivery")
-	behind := untilState(t, s, report.FollowerReadOnly).Progress.Done
+	behind := host.UntilState(t, s, report.FollowerReadOnly).Progress.Done
 	again, err := s.BackfillStatus(ctx)
 	require.NoError(t, err)
 	require.Equal(t, behind, again.Progress.Done)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r"})
 	require.NoError(t, err)
-	scope := personScope("ann")
+	scope := host.PersonScope("ann")
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r", Scope: &scope})
 	require.NoError(t, err)
-	untilState(t, s, report.FollowerReadOnly)
+	host.UntilState(t, s, report.FollowerReadOnly)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r", Scope: &scope})
 	require.NoError(t, err)
-	serves(t, s, "next")
-	require.Equal(t, turnIDs("ann", 0, 200), remembered(t, s, "ann"))
-}
-
-// fillable is a backend of the probe; tests set its answer to each part.
-type fillable struct {
-	*httptest.Server
-	posts  atomic.Int64
-	answer func(n int64, rw http.ResponseWriter)
-}
-
-func newFillable(t testing.TB, answer func(n int64, rw http.ResponseWriter)) *fillable {
-	b := &fillable{answer: answer}
-	b.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/find" {
-			_, _ = rw.Write([]byte("present"))
-			return
-		}
-		b.answer(b.posts.Add(1), rw)
-	}))
-	t.Cleanup(b.Close)
-	return b
-}
-
-func (b *fillable) config() ProviderConfig {
-	c := probeConfig(fmt.Sprintf(`{"url":%q}`, b.URL))
-	c.Namespace = "next"
-	return c
+	host.Serves(t, s, "next")
+	require.Equal(t, host.TurnIDs("ann", 0, 200), host.Remembered(t, s, "ann"))
 }
 
 func TestABackfillBacksOffAndGoesOn(t *testing.T) {
 	brief.Leave(t)
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	s := openSlot(t, h, probeConfig(`{}`))
+	h := host.Open(t, host.Options{Archive: true})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
 	for n := range 5 {
-		_, err := s.RecordEvent(ctx, event(fmt.Sprint("e", n), "echo x"))
+		_, err := s.RecordEvent(ctx, host.Event(fmt.Sprint("e", n), "echo x"))
 		require.NoError(t, err)
 	}
-	fill(t, h, 5, 6)
-	require.NoError(t, archiveOne(h, event("d1", "deliver a")))
-	busy := newFillable(t, func(n int64, rw http.ResponseWriter) {
+	host.Fill(t, h, 5, 6)
+	require.NoError(t, archiveOne(h, host.Event("d1", "deliver a")))
+	busy := host.NewFillable(t, func(n int64, rw http.ResponseWriter) {
 		if n <= 2 {
 			rw.Header().Set("Retry-After", "0")
 			rw.WriteHeader(http.StatusTooManyRequests)
@@ -416,17 +283,17 @@ func TestABackfillBacksOffAndGoesOn(t *testing.T) {
 		}
 		_, _ = rw.Write([]byte("ok"))
 	})
-	_, err := s.Backfill(ctx, busy.config(), BackfillOptions{})
+	_, err := s.Backfill(ctx, busy.Config(), host.BackfillOptions{})
 	require.NoError(t, err)
-	serves(t, s, "next")
-	require.EqualValues(t, 3, busy.posts.Load(), "refused twice, then taken")
+	host.Serves(t, s, "next")
+	require.EqualValues(t, 3, busy.Posts.Load(), "refused twice, then taken")
 }
 
 // While callers record continuously, a backend that processes events later always has a new one.
 func TestATurnWaitsForWhatWasFilledAndNotForWhatIsStillComing(t *testing.T) {
 	brief.Leave(t)
 	ctx := context.Background()
-	s := openSlot(t, open(t, Options{Archive: true}), history(t, ""))
+	s := host.OpenSlot(t, host.Open(t, host.Options{Archive: true}), host.History(t, ""))
 	var ready atomic.Pointer[string]
 	says := func(answer string) { ready.Store(&answer) }
 	says(`{"status":"pending","event_ids":{},"method":"script"}`)
@@ -435,45 +302,45 @@ func TestATurnWaitsForWhatWasFilledAndNotForWhatIsStillComing(t *testing.T) {
 	}))
 	defer backend.Close()
 	tell := func(id string) {
-		_, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		_, err := s.RecordEvent(ctx, host.Event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)
 	}
 	tell("e1")
 	tell("e2")
-	next := probeConfig(fmt.Sprintf(`{"url":%q}`, backend.URL))
+	next := host.ProbeConfig(fmt.Sprintf(`{"url":%q}`, backend.URL))
 	next.Namespace = "next"
-	_, err := s.Backfill(ctx, next, BackfillOptions{})
+	_, err := s.Backfill(ctx, next, host.BackfillOptions{})
 	require.NoError(t, err)
-	untilState(t, s, report.FollowerNotReady)
+	host.UntilState(t, s, report.FollowerNotReady)
 	tell("new")
-	until(t, "it has the new one", func() bool {
+	host.Until(t, "it has the new one", func() bool {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		return b.Progress.Unseen == 3
 	})
-	require.Equal(t, report.FollowerNotReady, untilState(t, s, report.FollowerNotReady).State)
+	require.Equal(t, report.FollowerNotReady, host.UntilState(t, s, report.FollowerNotReady).State)
 	says(`{"status":"degraded","event_ids":{"unknown":["new"]},"method":"script"}`) // it has the others
-	serves(t, s, "next")
+	host.Serves(t, s, "next")
 }
 
 // archiveOne adds an event to the archive, as if it had been recorded.
-func archiveOne(h *Host, e *abi.MemoryEvent) error {
+func archiveOne(h *host.Host, e *abi.MemoryEvent) error {
 	_, err := h.Archive().ArchiveAdd(context.Background(), &abi.EventBatch{Events: []abi.MemoryEvent{*e}})
 	return err
 }
 
 func TestOpenEventsAreListedAndTheTurnAsks(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 3)
-	require.NoError(t, archiveOne(h, event("bad", "fail invalid_argument never")))
-	require.NoError(t, archiveOne(h, event("good", "echo x")))
-	c := probeConfig(`{}`)
+	h := host.Open(t, host.Options{Archive: true})
+	s := host.OpenSlot(t, h, host.History(t, ""))
+	host.Record(t, s, "ann", 0, 3)
+	require.NoError(t, archiveOne(h, host.Event("bad", "fail invalid_argument never")))
+	require.NoError(t, archiveOne(h, host.Event("good", "echo x")))
+	c := host.ProbeConfig(`{}`)
 	c.Namespace = "next"
-	_, err := s.Backfill(ctx, c, BackfillOptions{})
+	_, err := s.Backfill(ctx, c, host.BackfillOptions{})
 	require.NoError(t, err)
-	b := untilState(t, s, report.FollowerAsks)
+	b := host.UntilState(t, s, report.FollowerAsks)
 	require.EqualValues(t, 1, b.Progress.Open)
 	require.Equal(t, "bad", b.Progress.OpenEvents[0].EventID)
 	require.Equal(t, "refused", b.Progress.OpenEvents[0].Outcome)
@@ -482,51 +349,58 @@ func TestOpenEventsAreListedAndTheTurnAsks(t *testing.T) {
 	require.EqualValues(t, 4, b.Progress.Done)
 	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{})
 	require.NoError(t, err)
-	untilState(t, s, report.FollowerAsks)
+	host.UntilState(t, s, report.FollowerAsks)
 	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: true})
 	require.NoError(t, err)
-	m := serves(t, s, "next")
+	m := host.Serves(t, s, "next")
 	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, "1 open")
 }
 
 func TestADamagedArchiveStopsABackfillAndNothingElse(t *testing.T) {
 	t.Parallel() // it waits more than it computes
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	s := openSlot(t, h, history(t, ""))
-	fill(t, h, 0, 120)
-	require.NoError(t, h.archive.Tend(ctx))
-	files := segmentFiles(t, h)
+	h := host.Open(t, host.Options{Archive: true})
+	s := host.OpenSlot(t, h, host.History(t, ""))
+	host.Fill(t, h, 0, 120)
+	host.Tend(t, h)
+	files := host.SegmentFiles(t, h)
 	require.NotEmpty(t, files)
 	whole, err := os.ReadFile(files[0])
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[0], whole[:len(whole)/2], 0o600))
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+	_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{})
 	require.NoError(t, err)
-	b := untilState(t, s, report.FollowerWaiting)
+	b := host.UntilState(t, s, report.FollowerWaiting)
 	require.Equal(t, "archive", b.Progress.Error.Reason)
 	require.Contains(t, b.Progress.Error.Hint, "archive verify")
-	record(t, s, "ann", 0, 3)
-	require.Equal(t, turnIDs("ann", 0, 3), remembered(t, s, "ann"))
+	host.Record(t, s, "ann", 0, 3)
+	require.Equal(t, host.TurnIDs("ann", 0, 3), host.Remembered(t, s, "ann"))
 	require.NoError(t, os.WriteFile(files[0], whole, 0o600))
-	serves(t, s, "next")
-	require.Len(t, remembered(t, s, "ann"), 3)
+	host.Serves(t, s, "next")
+	require.Len(t, host.Remembered(t, s, "ann"), 3)
 }
 
 func TestASwapToAFollowersMemoryHasNoGap(t *testing.T) {
 	brief.Leave(t)
 	t.Parallel() // it waits more than it computes
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 120)
-	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 5})
+	h := host.Open(t, host.Options{Archive: true})
+	s := host.OpenSlot(t, h, host.History(t, ""))
+	host.Record(t, s, "ann", 0, 120)
+	_, err := s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{Rate: 5})
 	require.NoError(t, err)
-	_, err = s.Swap(ctx, history(t, "next"))
-	require.Equal(t, "behind", requireCode(t, err, abi.CodeConflict, "--backfill", "serves on").Reason)
-	require.Empty(t, strings.Join(remembered(t, s, "bob"), " "))
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+	_, err = s.Swap(ctx, host.History(t, "next"))
+	require.Equal(t, "behind", host.RequireCode(t, err, abi.CodeConflict, "--backfill", "serves on").Reason)
+	require.Empty(t, strings.Join(host.Remembered(t, s, "bob"), " "))
+	_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{})
 	require.NoError(t, err, "without the limit")
-	serves(t, s, "next")
-	require.Equal(t, turnIDs("ann", 0, 120), remembered(t, s, "ann"))
+	host.Serves(t, s, "next")
+	require.Equal(t, host.TurnIDs("ann", 0, 120), host.Remembered(t, s, "ann"))
+}
+
+func requireNoFollowers(t testing.TB, s *host.Slot) {
+	t.Helper()
+	counts, err := s.FollowerCounts(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, counts)
 }

@@ -15,33 +15,33 @@ import (
 )
 
 func TestBackgroundWorkRunsWhenItIsDue(t *testing.T) {
-	s, _, clock := scriptedSlot(t, Options{})
+	s, _, clock := ScriptedSlot(t, Options{})
 	ctx := context.Background()
 	p := s.current.Load().provider
-	told(t, s, "e1", "put work append,did,it")
+	Told(t, s, "e1", "put work append,did,it")
 	due := func() string {
 		t.Helper()
 		s.runDue(ctx, p)
-		return retrieved(t, s, "read did")[0]
+		return Retrieved(t, s, "read did")[0]
 	}
 	assert.Equal(t, "1=it ", due())
 	assert.Equal(t, "1=it ", due(), "not due again")
-	clock.add(time.Minute)
+	clock.Add(time.Minute)
 	assert.Equal(t, "1=it 2=it ", due())
 	_, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	clock.add(time.Minute)
+	clock.Add(time.Minute)
 	assert.Equal(t, "1=it 2=it ", due(), "nothing is worked off while read-only")
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r"})
 	require.NoError(t, err)
 	assert.Equal(t, "1=it 2=it 3=it ", due(), "it stayed due")
-	clock.add(-24 * time.Hour)
+	clock.Add(-24 * time.Hour)
 	assert.Equal(t, "1=it 2=it 3=it 4=it ", due(), "a clock that goes back stops nothing")
 }
 
 func TestBackgroundWorkOfOtherProvidersScopesIsNotTouched(t *testing.T) {
-	s, _, _ := scriptedSlot(t, Options{})
-	told(t, s, "e1", "put work append,did,it")
+	s, _, _ := ScriptedSlot(t, Options{})
+	Told(t, s, "e1", "put work append,did,it")
 	c := s.current.Load().provider.config
 	c.Name = "probe_backend"
 	_, err := s.Swap(context.Background(), c)
@@ -50,7 +50,7 @@ func TestBackgroundWorkOfOtherProvidersScopesIsNotTouched(t *testing.T) {
 	c.Name = "probe"
 	_, err = s.Swap(context.Background(), c)
 	require.NoError(t, err)
-	assert.Equal(t, []string{""}, retrieved(t, s, "read did"))
+	assert.Equal(t, []string{""}, Retrieved(t, s, "read did"))
 }
 
 // yielding is a slot whose background work blocks in a native call until the test releases it.
@@ -62,11 +62,11 @@ func yielding(t *testing.T, work string) (s *Slot, during func(func()) error) {
 		<-goOn
 	}))
 	t.Cleanup(server.Close)
-	s = netSlot(t, server.URL, Options{})
-	told(t, s, "e1", "put work http,get|"+work+"; put k 1")
+	s = NetSlot(t, server.URL, Options{})
+	Told(t, s, "e1", "put work http,get|"+work+"; put k 1")
 	return s, func(meanwhile func()) error {
 		done := make(chan error, 1)
-		go func() { done <- s.work(context.Background(), s.current.Load().provider, testScope) }()
+		go func() { done <- s.work(context.Background(), s.current.Load().provider, TestScope) }()
 		select {
 		case <-arrived:
 		case err := <-done:
@@ -81,54 +81,54 @@ func yielding(t *testing.T, work string) (s *Slot, during func(func()) error) {
 
 func TestWorkThatYieldsLetsOtherWritesPass(t *testing.T) {
 	s, during := yielding(t, "append,did,it")
-	require.NoError(t, during(func() { told(t, s, "e2", "append turns meanwhile") }))
-	assert.Equal(t, []string{"1=it ", "1=meanwhile "}, retrieved(t, s, "read did; read turns"))
+	require.NoError(t, during(func() { Told(t, s, "e2", "append turns meanwhile") }))
+	assert.Equal(t, []string{"1=it ", "1=meanwhile "}, Retrieved(t, s, "read did; read turns"))
 }
 
 func TestWorkThatYieldsCommitsByVersion(t *testing.T) {
 	s, during := yielding(t, "put,k,mine,1")
-	err := during(func() { told(t, s, "e2", "put k theirs") })
-	requireCode(t, err, abi.CodeConflict)
-	assert.Equal(t, []string{"theirs", ""}, retrieved(t, s, "get k; read worked"), "all of it or nothing")
+	err := during(func() { Told(t, s, "e2", "put k theirs") })
+	RequireCode(t, err, abi.CodeConflict)
+	assert.Equal(t, []string{"theirs", ""}, Retrieved(t, s, "get k; read worked"), "all of it or nothing")
 }
 
 func TestWorkThatYieldsDoesNotReachIntoTheNextGeneration(t *testing.T) {
 	s, during := yielding(t, "append,did,it")
 	err := during(func() {
-		_, err := s.ResetScope(context.Background(), testScope)
+		_, err := s.ResetScope(context.Background(), TestScope)
 		require.NoError(t, err)
 	})
-	requireCode(t, err, abi.CodeConflict, "reset meanwhile")
-	assert.Equal(t, []string{""}, retrieved(t, s, "read did"))
+	RequireCode(t, err, abi.CodeConflict, "reset meanwhile")
+	assert.Equal(t, []string{""}, Retrieved(t, s, "read did"))
 }
 
 func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
-	b, c := &scripted{ready: `{"status":"pending","event_ids":{},"method":"script"}`}, &fakeClock{}
+	b, c := &scripted{Ready: `{"status":"pending","event_ids":{},"method":"script"}`}, &FakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
-	s := netSlotOn(t, impatient(open(t, Options{Now: c.now})), server.URL)
-	told(t, s, "e1", "echo ask; put work append,did,it")
+	s := netSlotOn(t, Impatient(Open(t, Options{Now: c.Now})), server.URL)
+	Told(t, s, "e1", "echo ask; put work append,did,it")
 	look := func(ms int64) {
 		t.Helper()
-		r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: testScope, TimeoutMS: ms})
+		r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: TestScope, TimeoutMS: ms})
 		require.NoError(t, err)
 		assert.Equal(t, abi.ReadinessPending, r.Status, "time over is pending")
 	}
 	look(0)
-	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "one look does no work")
+	assert.Equal(t, []string{""}, Retrieved(t, s, "read did"), "one look does no work")
 	ms, did := int64(5), ""
-	until(t, "the guest works", func() bool { // on a slow machine, the poll alone may take that long
+	Until(t, "the guest works", func() bool { // on a slow machine, the poll alone may take that long
 		look(ms)
 		ms *= 2
-		did = retrieved(t, s, "read did")[0]
+		did = Retrieved(t, s, "read did")[0]
 		return did != ""
 	})
 	assert.LessOrEqual(t, len(strings.Fields(did)), 10, "it always says that it worked, and is not asked without a pause")
-	told(t, s, "e2", "echo ask; del did")
+	Told(t, s, "e2", "echo ask; del did")
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	look(5)
-	assert.Equal(t, []string{""}, retrieved(t, s, "read did"), "nothing is worked off while read-only")
+	assert.Equal(t, []string{""}, Retrieved(t, s, "read did"), "nothing is worked off while read-only")
 }
 
 func TestOfTheWorkThatYieldsOneRunsAtATime(t *testing.T) {
@@ -136,9 +136,9 @@ func TestOfTheWorkThatYieldsOneRunsAtATime(t *testing.T) {
 	require.NoError(t, during(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
-		requireCode(t, s.work(ctx, s.current.Load().provider, testScope), abi.CodeTimeout, "still running")
+		RequireCode(t, s.work(ctx, s.current.Load().provider, TestScope), abi.CodeTimeout, "still running")
 	}))
-	assert.Equal(t, []string{"1=it "}, retrieved(t, s, "read did"), "the second was not entered")
+	assert.Equal(t, []string{"1=it "}, Retrieved(t, s, "read did"), "the second was not entered")
 }
 
 func TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt(t *testing.T) {
@@ -146,9 +146,9 @@ func TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	s := netSlot(t, server.URL, Options{})
-	_, err := s.RecordEvent(context.Background(), event("e1", "http get timeout_ms=20"))
-	e := requireCode(t, err, abi.CodeTimeout, "did not answer route get in time")
+	s := NetSlot(t, server.URL, Options{})
+	_, err := s.RecordEvent(context.Background(), Event("e1", "http get timeout_ms=20"))
+	e := RequireCode(t, err, abi.CodeTimeout, "did not answer route get in time")
 	assert.NotEqual(t, guest.ReasonStopped, e.Reason, "the guest went on and said so itself")
-	requireUsable(t, s, "e2")
+	RequireUsable(t, s, "e2")
 }

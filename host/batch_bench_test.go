@@ -1,10 +1,11 @@
-package host
+package host_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/require"
 )
@@ -25,14 +26,14 @@ func BenchmarkRecordEvents(b *testing.B) {
 	for _, durability := range []string{"power", "process"} {
 		for _, of := range people {
 			b.Run(durability+"/"+of.name, func(b *testing.B) {
-				s := openSlot(b, open(b, Options{Durability: durability}),
-					ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+				s := host.OpenSlot(b, host.Open(b, host.Options{Durability: durability}),
+					host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
 				events := 0
 				record := func(n int) {
 					batch := &abi.EventBatch{}
 					for range n {
 						events++
-						e := event(fmt.Sprint("e", events), "I had a cup of tea and thought about the trip.")
+						e := host.Event(fmt.Sprint("e", events), "I had a cup of tea and thought about the trip.")
 						e.UserID = of.user(events)
 						batch.Events = append(batch.Events, *e)
 					}

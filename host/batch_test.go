@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -20,7 +21,7 @@ func mixedBatch(people, n int, text func(person, turn int) string) *abi.EventBat
 	b := new(abi.EventBatch)
 	for turn := range n {
 		for person := range people {
-			e := event(fmt.Sprint("e", turn), text(person, turn))
+			e := host.Event(fmt.Sprint("e", turn), text(person, turn))
 			e.UserID = fmt.Sprint("person ", person)
 			b.Events = append(b.Events, *e)
 		}
@@ -29,7 +30,7 @@ func mixedBatch(people, n int, text func(person, turn int) string) *abi.EventBat
 }
 
 func TestABatchOfManyPeopleKeepsEachOnesOrder(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	const people, turns = 40, 5
 	b := mixedBatch(people, turns, func(person, turn int) string {
 		if turn == 3 && person%2 == 1 {
@@ -44,7 +45,7 @@ func TestABatchOfManyPeopleKeepsEachOnesOrder(t *testing.T) {
 	require.NoError(t, err)
 	for i, r := range out.Receipts {
 		if person, turn := i%people, i/people; turn == 3 && person%2 == 1 {
-			requireCode(t, r.Error, abi.CodeBackend)
+			host.RequireCode(t, r.Error, abi.CodeBackend)
 			continue
 		}
 		require.Nil(t, r.Error, "event %d", i)
@@ -104,7 +105,7 @@ func (c *crowd) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 func TestABatchLeavesAnInstanceToOtherCallers(t *testing.T) {
 	const pool = 4
 	c, url := newCrowd(t, pool-1)
-	s := openSlot(t, open(t, Options{Limits: Limits{Pool: pool}}), withBackend(url))
+	s := host.OpenSlot(t, host.Open(t, host.Options{Limits: host.Limits{Pool: pool}}), withBackend(url))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var batch sync.WaitGroup
@@ -117,7 +118,7 @@ func TestABatchLeavesAnInstanceToOtherCallers(t *testing.T) {
 		}
 	})
 	<-c.there
-	retrieved(t, s, "http item id=other")
+	host.Retrieved(t, s, "http item id=other")
 	close(c.answer)
 	batch.Wait()
 	assert.Equal(t, pool-1, c.top)
@@ -125,7 +126,7 @@ func TestABatchLeavesAnInstanceToOtherCallers(t *testing.T) {
 
 func TestABatchOfManyPeopleEndsWithItsContext(t *testing.T) {
 	c, url := newCrowd(t, 1)
-	s := openSlot(t, open(t, Options{Limits: Limits{Pool: 1}}), withBackend(url))
+	s := host.OpenSlot(t, host.Open(t, host.Options{Limits: host.Limits{Pool: 1}}), withBackend(url))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-c.there
@@ -140,11 +141,11 @@ func TestABatchOfManyPeopleEndsWithItsContext(t *testing.T) {
 }
 
 func TestARecordedBatchOfManyPeopleIsReplayed(t *testing.T) {
-	path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) {
+	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
 		_, err := s.RecordEvents(t.Context(), mixedBatch(3, 3, func(person, turn int) string {
 			return fmt.Sprintf("append turns %d-%d;random;now", person, turn)
 		}))
 		require.NoError(t, err)
 	})
-	requireSame(t, path, probeModule, 2)
+	requireSame(t, path, host.ProbeModule, 2)
 }

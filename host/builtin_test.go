@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/honcho"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
@@ -19,21 +20,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// builtin opens a slot with a built-in provider.
-func builtin(t *testing.T, name, block string) *Slot {
+// builtinSlot opens a slot with a built-in provider.
+func builtinSlot(t *testing.T, name, block string) *host.Slot {
 	t.Helper()
 	return builtinWith(t, name, block)
 }
 
-func builtinWith(t *testing.T, name, block string, changes ...func(*Options, *ProviderConfig)) *Slot {
+func builtinWith(t *testing.T, name, block string, changes ...func(*host.Options, *host.ProviderConfig)) *host.Slot {
 	t.Helper()
 	m, ok := plugins.Find(name)
 	require.True(t, ok)
-	o, p := Options{}, ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}
+	o, p := host.Options{}, host.ProviderConfig{Name: name, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}
 	for _, change := range changes {
 		change(&o, &p)
 	}
-	return openSlot(t, open(t, o), p)
+	return host.OpenSlot(t, host.Open(t, o), p)
 }
 
 func said(id, at, text string) *abi.MemoryEvent {
@@ -46,7 +47,7 @@ func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const turns, size, memory = 96, 1 << 18, 12 << 20
 	m, ok := plugins.Find("full_history")
 	require.True(t, ok)
-	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: memory}}), ProviderConfig{Name: "full_history",
+	s := host.OpenSlot(t, host.Open(t, host.Options{Limits: host.Limits{MemoryBytes: memory}}), host.ProviderConfig{Name: "full_history",
 		Module: m.Wasm, Source: "builtin",
 		Block: abi.Raw(`{"current_session":"exclude"}`)})
 	old := said("old", "2026-01-01T00:00:00Z", "I drink tea.")
@@ -67,7 +68,7 @@ func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
 
 func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 	brief.Leave(t)
-	s := builtin(t, "full_history", `{}`)
+	s := builtinSlot(t, "full_history", `{}`)
 	text := strings.Repeat("Grüße, 世界 🙂 \"quoted\" \\ back\tslash\n", 5<<20/42)
 	e := said("big", "2026-01-02T03:04:05Z", text)
 	_, err := s.RecordEvent(context.Background(), e)
@@ -91,7 +92,7 @@ func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 }
 
 func TestOutOfOrderTurnsComeBackByTheirTime(t *testing.T) {
-	s := builtin(t, "full_history", `{}`)
+	s := builtinSlot(t, "full_history", `{}`)
 	for _, e := range []*abi.MemoryEvent{
 		said("c", "2026-01-03T00:00:00Z", "third"), said("a", "2026-01-01T00:00:00+14:00", "first"),
 		said("d", "2026-01-03T00:00:00Z", "fourth, same time, later"),
@@ -131,7 +132,7 @@ func TestControlsThatRetainNothingSaySo(t *testing.T) {
 	for name, block := range map[string]string{"no_memory": `{}`, "static_profile": `{"profiles":[{"persona_id":"p","text":"likes tea"}]}`,
 		"oracle_ipas": `{"entries":[{"persona_id":"p","attribute":"drink","value":"tea"}]}`} {
 		t.Run(name, func(t *testing.T) {
-			s := builtin(t, name, block)
+			s := builtinSlot(t, name, block)
 			r, err := s.RecordEvent(context.Background(), said("a", "2026-01-01T00:00:00Z", "I like coffee"))
 			require.NoError(t, err)
 			assert.Equal(t, abi.StatusNotRetained, r.Status)
@@ -159,12 +160,12 @@ func TestARefusedConnectionIsUnavailable(t *testing.T) {
 			// On a connection that is kept the next request may be sent before its end is seen, and is uncertain.
 			server.Config.SetKeepAlivesEnabled(false)
 			server.Start()
-			s := builtin(t, name, `{"url":"`+server.URL+`"}`)
+			s := builtinSlot(t, name, `{"url":"`+server.URL+`"}`)
 			_, err := s.RecordEvent(t.Context(), said("e-1", "2026-01-02T00:00:00Z", "My tea is at nine."))
 			require.NoError(t, err)
 			server.Close()
 			_, err = s.RecordEvent(t.Context(), said("e-2", "2026-01-02T00:00:00Z", "My tea is at ten."))
-			e := requireCode(t, err, abi.CodeUnavailable)
+			e := host.RequireCode(t, err, abi.CodeUnavailable)
 			assert.NotEqual(t, "uncertain", e.Reason)
 		})
 	}
@@ -185,7 +186,7 @@ func TestWhatNamesNoEventsFollowsTheConfiguration(t *testing.T) {
 	} {
 		wasm, ok := plugins.Find(c.provider)
 		require.True(t, ok, c.provider)
-		m, err := Inspect(wasm.Wasm, Limits{})
+		m, err := host.Inspect(wasm.Wasm, host.Limits{})
 		require.NoError(t, err)
 		about, err := m.Unsourced(c.provider, "", abi.Raw(c.block))
 		require.NoError(t, err, c.provider)
@@ -217,7 +218,7 @@ func TestModelCallsFollowTheConfiguration(t *testing.T) {
 		}
 		wasm, ok := plugins.Find(module)
 		require.True(t, ok, c.provider)
-		m, err := Inspect(wasm.Wasm, Limits{})
+		m, err := host.Inspect(wasm.Wasm, host.Limits{})
 		require.NoError(t, err)
 		list, declared, err := m.ModelCalls(c.provider, "", abi.Raw(c.block))
 		require.NoError(t, err, c.provider)

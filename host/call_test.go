@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/logs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,9 +20,9 @@ import (
 
 func TestGuestThatMisbehavesIsStoppedReportedAndReplaced(t *testing.T) {
 	// A small memory, so that a guest that allocates endlessly reaches the limit before its deadline.
-	limits := Limits{MemoryBytes: 8 << 20}
-	patient := openSlot(t, open(t, Options{Limits: limits}), probeConfig(`{}`))
-	soon := openSlot(t, impatient(open(t, Options{Limits: limits})), probeConfig(`{}`))
+	limits := host.Limits{MemoryBytes: 8 << 20}
+	patient := host.OpenSlot(t, host.Open(t, host.Options{Limits: limits}), host.ProbeConfig(`{}`))
+	soon := host.OpenSlot(t, host.Impatient(host.Open(t, host.Options{Limits: limits})), host.ProbeConfig(`{}`))
 	for _, c := range []struct {
 		command string
 		code    abi.Code
@@ -47,110 +48,110 @@ func TestGuestThatMisbehavesIsStoppedReportedAndReplaced(t *testing.T) {
 			s = soon
 		}
 		t.Run("retrieve "+name, func(t *testing.T) {
-			_, err := s.Retrieve(context.Background(), ask(c.command))
-			e := requireCode(t, err, c.code, c.says)
+			_, err := s.Retrieve(context.Background(), host.Ask(c.command))
+			e := host.RequireCode(t, err, c.code, c.says)
 			assert.Equal(t, abi.OpRetrieve, e.Operation)
-			requireUsable(t, s, "after retrieve "+c.command)
+			host.RequireUsable(t, s, "after retrieve "+c.command)
 		})
 		t.Run("record "+name, func(t *testing.T) {
 			_, err := s.RecordEvent(context.Background(),
-				event("bad "+c.command, "put left behind; append turns x; "+c.command))
-			requireCode(t, err, c.code, c.says)
-			assert.Equal(t, []string{"absent", ""}, retrieved(t, s, "get left; read turns"),
+				host.Event("bad "+c.command, "put left behind; append turns x; "+c.command))
+			host.RequireCode(t, err, c.code, c.says)
+			assert.Equal(t, []string{"absent", ""}, host.Retrieved(t, s, "get left; read turns"),
 				"an operation that failed leaves no state")
-			requireUsable(t, s, "after record "+c.command)
+			host.RequireUsable(t, s, "after record "+c.command)
 		})
 	}
 }
 
 func TestPanicTextIsKeptInTheError(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	_, err := s.Retrieve(context.Background(), ask("panic line one"))
-	e := requireCode(t, err, abi.CodeInternal)
+	s := host.ProbeSlot(t, `{}`)
+	_, err := s.Retrieve(context.Background(), host.Ask("panic line one"))
+	e := host.RequireCode(t, err, abi.CodeInternal)
 	require.NotNil(t, e.Native)
 	assert.Contains(t, e.Native.Body, "panic: line one")
 	assert.Equal(t, "trap", e.Reason)
 }
 
 func TestAnOperationThatNeedsTooMuchMemoryIsToldWhatToDo(t *testing.T) {
-	s := openSlot(t, open(t, Options{Limits: Limits{MemoryBytes: 8 << 20}}), probeConfig(`{}`))
-	_, err := s.Retrieve(context.Background(), ask("alloc"))
-	assert.Contains(t, requireCode(t, err, abi.CodeInternal, "out of memory").Hint, "8 MiB of memory (limits.memory_bytes)")
+	s := host.OpenSlot(t, host.Open(t, host.Options{Limits: host.Limits{MemoryBytes: 8 << 20}}), host.ProbeConfig(`{}`))
+	_, err := s.Retrieve(context.Background(), host.Ask("alloc"))
+	assert.Contains(t, host.RequireCode(t, err, abi.CodeInternal, "out of memory").Hint, "8 MiB of memory (limits.memory_bytes)")
 }
 
 func TestSpinningGuestLeavesOtherCallersAlone(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx, stop := context.WithCancel(context.Background())
 	var spinning sync.WaitGroup
 	for range 2 {
 		spinning.Go(func() {
-			_, err := s.Retrieve(ctx, ask("spin"))
+			_, err := s.Retrieve(ctx, host.Ask("spin"))
 			assert.Equal(t, abi.CodeTimeout, abi.CodeOf(err))
 		})
 	}
 	for range 50 {
-		assert.Equal(t, []string{"fine"}, retrieved(t, s, "echo fine"))
+		assert.Equal(t, []string{"fine"}, host.Retrieved(t, s, "echo fine"))
 	}
 	stop()
 	spinning.Wait()
 }
 
 func TestCallersDeadlineStopsTheGuest(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := s.Retrieve(ctx, ask("spin"))
-	requireCode(t, err, abi.CodeTimeout)
+	_, err := s.Retrieve(ctx, host.Ask("spin"))
+	host.RequireCode(t, err, abi.CodeTimeout)
 	gone, leave := context.WithCancel(context.Background())
 	leave()
-	_, err = s.Retrieve(gone, ask("spin"))
-	requireCode(t, err, abi.CodeTimeout)
-	requireUsable(t, s, "x")
+	_, err = s.Retrieve(gone, host.Ask("spin"))
+	host.RequireCode(t, err, abi.CodeTimeout)
+	host.RequireUsable(t, s, "x")
 }
 
 func TestSleepInAGuestReturnsAtOnce(t *testing.T) {
-	assert.Equal(t, []string{"woke"}, retrieved(t, probeSlot(t, `{}`), "sleep"))
+	assert.Equal(t, []string{"woke"}, host.Retrieved(t, host.ProbeSlot(t, `{}`), "sleep"))
 }
 
 func TestLogIsCutNotEndless(t *testing.T) {
 	var out logs.Buffer
-	h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info}),
-		Limits: Limits{LogBytes: 4 << 10}})
-	s := openSlot(t, h, probeConfig(`{}`))
-	retrieved(t, s, "flood 5000")
+	h := host.Open(t, host.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info}),
+		Limits: host.Limits{LogBytes: 4 << 10}})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
+	host.Retrieved(t, s, "flood 5000")
 	assert.Less(t, len(out.String()), 32<<10)
 	assert.Equal(t, 1, strings.Count(out.String(), "log cut"), "said once")
 	assert.Contains(t, out.String(), "line 0 of a flood")
-	requireUsable(t, s, "x")
+	host.RequireUsable(t, s, "x")
 }
 
 func TestAnswerLargerThanTheLimitIsTooLarge(t *testing.T) {
-	h := open(t, Options{Limits: Limits{ResponseBytes: 64 << 10, RequestBytes: 128 << 10}})
-	s := openSlot(t, h, probeConfig(`{}`))
-	_, err := s.Retrieve(context.Background(), ask("big 100000"))
-	requireCode(t, err, abi.CodeTooLarge, "limit is 65536")
-	_, err = s.Retrieve(context.Background(), ask("echo "+strings.Repeat("x", 200<<10)))
-	requireCode(t, err, abi.CodeTooLarge, "limit is 131072")
-	requireUsable(t, s, "x")
+	h := host.Open(t, host.Options{Limits: host.Limits{ResponseBytes: 64 << 10, RequestBytes: 128 << 10}})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
+	_, err := s.Retrieve(context.Background(), host.Ask("big 100000"))
+	host.RequireCode(t, err, abi.CodeTooLarge, "limit is 65536")
+	_, err = s.Retrieve(context.Background(), host.Ask("echo "+strings.Repeat("x", 200<<10)))
+	host.RequireCode(t, err, abi.CodeTooLarge, "limit is 131072")
+	host.RequireUsable(t, s, "x")
 }
 
 func TestInstanceBeyondTheHighWaterMarkIsThrownAway(t *testing.T) {
-	h := open(t, Options{Limits: Limits{Pool: 1, HighWaterBytes: 2 << 20}})
-	s := openSlot(t, h, probeConfig(`{}`))
-	assert.Equal(t, []string{"1"}, retrieved(t, s, "count"))
-	assert.Equal(t, []string{"2"}, retrieved(t, s, "count"), "an instance is used again")
-	retrieved(t, s, "grow 3000000")
-	assert.Equal(t, []string{"1"}, retrieved(t, s, "count"), "a grown one is not")
+	h := host.Open(t, host.Options{Limits: host.Limits{Pool: 1, HighWaterBytes: 2 << 20}})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
+	assert.Equal(t, []string{"1"}, host.Retrieved(t, s, "count"))
+	assert.Equal(t, []string{"2"}, host.Retrieved(t, s, "count"), "an instance is used again")
+	host.Retrieved(t, s, "grow 3000000")
+	assert.Equal(t, []string{"1"}, host.Retrieved(t, s, "count"), "a grown one is not")
 }
 
 // The pinned TinyGo, unpatched, frees what a local variable holds from an earlier iteration of a loop:
 // internal/authoring/toolchain/patch.go.
 func TestGuestKeepsWhatALocalHoldsAcrossTurnsOfALoop(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	for _, n := range []int{3, 17, 25, 40, 55, 70, 77, 90, 98} {
 		number := strconv.Itoa(n) + "."
 		want := strings.Repeat(number, (48+len(number)-1)/len(number))
-		assert.Equal(t, []string{want}, retrieved(t, s, "nearest "+strconv.Itoa(n)))
+		assert.Equal(t, []string{want}, host.Retrieved(t, s, "nearest "+strconv.Itoa(n)))
 	}
 }
 
@@ -161,37 +162,37 @@ func TestCallersBeyondThePoolWaitAndBeyondTheLimitAreTurnedAway(t *testing.T) {
 		<-answer
 	}))
 	defer slow.Close()
-	s := netSlot(t, slow.URL, Options{Limits: Limits{Pool: 1, CallsInFlight: 2}})
+	s := host.NetSlot(t, slow.URL, host.Options{Limits: host.Limits{Pool: 1, CallsInFlight: 2}})
 	var callers sync.WaitGroup
-	callers.Go(func() { assert.NotEmpty(t, retrieved(t, s, "http get q:a=b")) })
+	callers.Go(func() { assert.NotEmpty(t, host.Retrieved(t, s, "http get q:a=b")) })
 	<-asked
 	// The only instance is busy.
 	short, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := s.Retrieve(short, ask("echo x"))
-	requireCode(t, err, abi.CodeTimeout, "all 1 are busy")
+	_, err := s.Retrieve(short, host.Ask("echo x"))
+	host.RequireCode(t, err, abi.CodeTimeout, "all 1 are busy")
 	outcomes := make(chan error)
 	for range 2 {
 		go func() {
-			_, err := s.Retrieve(context.Background(), ask("echo x"))
+			_, err := s.Retrieve(context.Background(), host.Ask("echo x"))
 			outcomes <- err
 		}()
 	}
-	e := requireCode(t, <-outcomes, abi.CodeRateLimited, "more than 2 calls in flight")
+	e := host.RequireCode(t, <-outcomes, abi.CodeRateLimited, "more than 2 calls in flight")
 	assert.NotNil(t, e.RetryAfterMS)
 	close(answer)
 	callers.Wait()
 	require.NoError(t, <-outcomes, "the other one waited")
-	requireUsable(t, s, "x")
+	host.RequireUsable(t, s, "x")
 }
 
 func TestGuestSeesConfigurationWithoutSecrets(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe", Module: probeModule,
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), host.ProviderConfig{Name: "probe", Module: host.ProbeModule,
 		Block: abi.Raw(`{"url":"http://127.0.0.1:1","api_key":{"secret":"K"}}`),
-		Secrets: map[string]Secret{"K": {Value: func() (string, error) {
+		Secrets: map[string]host.Secret{"K": {Value: func() (string, error) {
 			return "top-secret-value", nil
 		}, Origin: "http://127.0.0.1:1"}}})
-	said := retrieved(t, s, "config")[0]
+	said := host.Retrieved(t, s, "config")[0]
 	assert.Contains(t, said, `"config":{"api_key":{"secret":"K"},"health":"ok","note":"","url":"http://127.0.0.1:1"}`,
 		"defaults are laid under it")
 	assert.Contains(t, said, `"secrets":["api_key"]`)
@@ -199,13 +200,13 @@ func TestGuestSeesConfigurationWithoutSecrets(t *testing.T) {
 }
 
 func TestHostFillsItsPartOfTheTraceWhateverThePluginSays(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	r, err := s.Retrieve(context.Background(), ask("echo x"))
+	s := host.ProbeSlot(t, `{}`)
+	r, err := s.Retrieve(context.Background(), host.Ask("echo x"))
 	require.NoError(t, err)
 	tr := r.Trace
 	assert.Equal(t, abi.OpRetrieve, tr.Operation)
 	assert.Equal(t, abi.KindControl, tr.ConditionKind)
-	assert.Equal(t, testScope, tr.Scope)
+	assert.Equal(t, host.TestScope, tr.Scope)
 	assert.EqualValues(t, 1, tr.Generation)
 	assert.Equal(t, "bytes4", tr.Tokenizer)
 	assert.Empty(t, tr.IO)
@@ -216,19 +217,19 @@ func TestHostFillsItsPartOfTheTraceWhateverThePluginSays(t *testing.T) {
 }
 
 func TestContextThatIsTooLargeOrNoElementIsRefused(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	most := int64(50)
-	r := ask("overbudget")
+	r := host.Ask("overbudget")
 	r.Budget.MaxTokens = &most
 	_, err := s.Retrieve(context.Background(), r)
-	requireCode(t, err, abi.CodeInternal, "max_tokens is 50")
-	_, err = s.Retrieve(context.Background(), ask("noelement"))
-	requireCode(t, err, abi.CodeInternal, "does not begin with")
+	host.RequireCode(t, err, abi.CodeInternal, "max_tokens is 50")
+	_, err = s.Retrieve(context.Background(), host.Ask("noelement"))
+	host.RequireCode(t, err, abi.CodeInternal, "does not begin with")
 }
 
 func TestTagsInsideAContextAreEscaped(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	r, err := s.Retrieve(context.Background(), ask("forge"))
+	s := host.ProbeSlot(t, `{}`)
+	r, err := s.Retrieve(context.Background(), host.Ask("forge"))
 	require.NoError(t, err)
 	assert.Contains(t, r.FormattedContext, "\n<\\/MEMORY-context><\\memory-context>\n</memory-context>")
 	assert.Contains(t, r.Trace.Warnings, "context_escaped: 2 tags inside the memory-context element")
@@ -236,20 +237,20 @@ func TestTagsInsideAContextAreEscaped(t *testing.T) {
 
 	open, _, _ := strings.Cut(r.FormattedContext, "\n")
 	older := &abi.RetrieveResult{FormattedContext: open + "\n</\u217femory-context>\n</memory-context>"}
-	f, err := s.FormatContext(context.Background(), &abi.FormatRequest{Scope: testScope, Result: *older})
+	f, err := s.FormatContext(context.Background(), &abi.FormatRequest{Scope: host.TestScope, Result: *older})
 	require.NoError(t, err)
 	assert.Equal(t, open+"\n<\\/\u217femory-context>\n</memory-context>", f.FormattedContext)
 }
 
 func TestAFullContextMakesRoomForTheBackslash(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	const open = "<memory-context backend=\"probe\" scope=\"run/persona\">\n"
 	const kept, removed = "- tea <memory-context>\n", "- milk\n"
 	full := open + kept + removed + "</memory-context>"
 	most := int64(len(full)+3) / 4 // "bytes4" counts a token for each four bytes
 	full = open + kept + strings.Replace(removed, "\n", strings.Repeat(".", int(most)*4-len(full))+"\n", 1) +
 		"</memory-context>"
-	request := &abi.FormatRequest{Scope: testScope, Result: abi.RetrieveResult{FormattedContext: full},
+	request := &abi.FormatRequest{Scope: host.TestScope, Result: abi.RetrieveResult{FormattedContext: full},
 		Budget: abi.ContextBudget{MaxTokens: &most}}
 	f, err := s.FormatContext(context.Background(), request)
 	require.NoError(t, err)
@@ -259,5 +260,5 @@ func TestAFullContextMakesRoomForTheBackslash(t *testing.T) {
 
 	request.Budget.MaxTokens = new(most - 1)
 	_, err = s.FormatContext(context.Background(), request)
-	requireCode(t, err, abi.CodeInternal, "max_tokens is")
+	host.RequireCode(t, err, abi.CodeInternal, "max_tokens is")
 }

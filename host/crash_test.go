@@ -196,11 +196,11 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 		NoReadinessPolls: !canFind, // polls would read the module's exports while they are changed here
 		Limits:           Limits{Pool: 1}})
 	require.NoError(t, err)
-	patient(h)
+	Patient(h)
 	defer func() { require.NoError(t, h.Close(ctx)) }()
 	h.store = mortalStore{h.store, w}
 	h.fleet = fleet.Of(h.store)
-	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule,
+	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: ProbeModule,
 		Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close(ctx)) }()
@@ -212,7 +212,7 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 		id := fmt.Sprintf("e%03d", from)
 		for tries := 0; ; tries++ {
 			require.Less(t, tries, 5, "an event must come to its end")
-			r, err := s.RecordEvent(ctx, event(id, "append turns "+id+"; deliver "+strings.Join(crashParts, " ")))
+			r, err := s.RecordEvent(ctx, Event(id, "append turns "+id+"; deliver "+strings.Join(crashParts, " ")))
 			if w.isDead() {
 				return from
 			}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package host
+package host_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/jackc/pgx/v5"
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
 	"github.com/memhost/memhost/internal/test/brief"
@@ -39,9 +40,9 @@ func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
 	measure := func(shared bool) (known, unknown, retrieval cost) {
 		var wire pgserver.Wire
 		opts.Many, opts.Dial = shared, wire.Dial
-		s := openSlot(t, open(t, Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
+		s := host.OpenSlot(t, host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
 			return postgres.Open(ctx, opts)
-		}}), ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+		}}), host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
 		// fewest is the minimum of several runs: statements are prepared at first use, and the host checks for swaps in
 		// between.
 		fewest := func(do func(i int)) (least cost) {
@@ -62,7 +63,7 @@ func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
 			return least
 		}
 		record := func(i int, user string) {
-			e := event(fmt.Sprint(shared, user, i), "I like tea.")
+			e := host.Event(fmt.Sprint(shared, user, i), "I like tea.")
 			e.UserID = user
 			_, err := s.RecordEvent(t.Context(), e)
 			require.NoError(t, err)
@@ -71,7 +72,7 @@ func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
 		known = fewest(func(i int) { record(i, "one") })
 		retrieval = fewest(func(int) {
 			_, err := s.Retrieve(t.Context(), &abi.RetrieveRequest{Query: "tea?", SessionID: "s",
-				Scope: abi.MemoryScope{RunID: testScope.RunID, PersonaID: "one"}})
+				Scope: abi.MemoryScope{RunID: host.TestScope.RunID, PersonaID: "one"}})
 			require.NoError(t, err)
 		})
 		t.Logf("shared %t: record %d round trips, of a new person %d, retrieval %d", shared, known.trips, unknown.trips,
@@ -99,16 +100,16 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 	_, err := postgres.Migrate(t.Context(), opts)
 	require.NoError(t, err)
 	names := []string{"full_history", "bm25", "full_history", "bm25"}
-	slots := make([]*Slot, len(names))
+	slots := make([]*host.Slot, len(names))
 	said := make([]logs.Buffer, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
 		module, found := plugins.Find(name)
 		require.True(t, found)
-		h := open(t, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &said[i]}),
+		h := host.Open(t, host.Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &said[i]}),
 			OpenStore: func(ctx context.Context, _ string) (state.Store, error) { return postgres.Open(ctx, opts) }})
 		wg.Go(func() {
-			s, err := h.Open(context.Background(), ProviderConfig{Name: name, Module: module.Wasm, Source: "builtin"})
+			s, err := h.Open(context.Background(), host.ProviderConfig{Name: name, Module: module.Wasm, Source: "builtin"})
 			assert.NoError(t, err)
 			slots[i] = s
 		})
@@ -118,7 +119,7 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 	for _, s := range slots {
 		t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	}
-	_, err = slots[0].RecordEvent(t.Context(), event("e", "I like oolong."))
+	_, err = slots[0].RecordEvent(t.Context(), host.Event("e", "I like oolong."))
 	require.NoError(t, err)
 	first, err := slots[0].Manifest(t.Context())
 	require.NoError(t, err)
@@ -126,7 +127,7 @@ func TestTwoSlotsThatBeginInOneSchemaAreOne(t *testing.T) {
 		m, err := s.Manifest(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.Provider, m.Provider)
-		r, err := s.Retrieve(t.Context(), ask("oolong"))
+		r, err := s.Retrieve(t.Context(), host.Ask("oolong"))
 		require.NoError(t, err)
 		require.Contains(t, r.FormattedContext, "oolong")
 		require.Equal(t, names[i] != m.Provider, strings.Contains(said[i].String(), "than this host's file names"),
@@ -145,12 +146,12 @@ func TestHostsRecordAPersonSideBySide(t *testing.T) {
 	require.True(t, found)
 	var wg sync.WaitGroup
 	for i := range 3 {
-		s := openSlot(t, open(t, Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
+		s := host.OpenSlot(t, host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
 			return postgres.Open(ctx, opts)
-		}}), ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+		}}), host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
 		wg.Go(func() {
 			for n := range 30 {
-				r, err := s.RecordEvent(t.Context(), event(fmt.Sprint("e", i, "-", n), "I like oolong."))
+				r, err := s.RecordEvent(t.Context(), host.Event(fmt.Sprint("e", i, "-", n), "I like oolong."))
 				if assert.NoError(t, err) {
 					assert.False(t, r.Duplicate)
 				}
@@ -189,9 +190,9 @@ func TestTheManifestSaysWhatTheDatabaseKeeps(t *testing.T) {
 				err := conn.QueryRow(t.Context(), "SHOW synchronous_standby_names").Scan(&names)
 				return err == nil && names == c.standbys
 			}, time.Minute, 10*time.Millisecond)
-			s := openSlot(t, open(t, Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
+			s := host.OpenSlot(t, host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
 				return postgres.Open(ctx, postgres.Options{URL: url, Many: true})
-			}}), ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+			}}), host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
 			m, err := s.Manifest(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, "synchronous_commit "+c.commit+", synchronous_standby_names '"+c.standbys+"'", m.Durability)

@@ -2,13 +2,10 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,82 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scripted is a backend whose answers are set by the test; the default is 200 "ok".
-type scripted struct {
-	mu     sync.Mutex
-	post   func(part string) int // status; 0 drops the connection
-	find   string
-	ready  string
-	posted []string
-	asked  []string // markers of the lookups
-}
-
-func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch r.URL.Path {
-	case "/find":
-		_, _ = w.Write([]byte(s.find))
-	case "/ready":
-		s.asked = append(s.asked, r.URL.Query().Get("markers"))
-		_, _ = w.Write([]byte(s.ready))
-	default:
-		var body struct{ Event, Part string }
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		s.posted = append(s.posted, body.Event+"/"+body.Part)
-		status := 200
-		if s.post != nil {
-			status = s.post(body.Part)
-		}
-		if status == 0 {
-			c, _, _ := w.(http.Hijacker).Hijack()
-			_ = c.Close()
-			return
-		}
-		w.WriteHeader(status)
-	}
-}
-
-// set changes what the backend answers; sent is what reached it.
-func (s *scripted) set(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-}
-
-func (s *scripted) sent() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.posted)
-}
-
-// fakeClock is a clock that a test advances.
-type fakeClock struct{ ms atomic.Int64 }
-
-func (c *fakeClock) now() time.Time {
-	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(c.ms.Load()) * time.Millisecond)
-}
-
-func (c *fakeClock) add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
-
-func scriptedSlot(t *testing.T, o Options) (*Slot, *scripted, *fakeClock) {
-	t.Helper()
-	b, c := &scripted{}, &fakeClock{}
-	server := httptest.NewServer(b)
-	t.Cleanup(server.Close)
-	o.Now = c.now
-	return netSlot(t, server.URL, o), b, c
-}
-
 func TestErrorBeforeAnythingArrivedLeavesNoDoubt(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 409, 413, 422, 429} {
-		s, b, _ := scriptedSlot(t, Options{})
-		b.set(func() { b.post = func(string) int { return status } })
-		_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
-		e := requireCode(t, err, abi.CodeBackend)
+		s, b, _ := ScriptedSlot(t, Options{})
+		b.Set(func() { b.Post = func(string) int { return status } })
+		_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+		e := RequireCode(t, err, abi.CodeBackend)
 		assert.NotContains(t, e.Hint, "not known whether")
-		b.set(func() { b.post, b.find = nil, "panic: it is not asked" })
-		r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+		b.Set(func() { b.Post, b.Find = nil, "panic: it is not asked" })
+		r, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
 		require.NoError(t, err)
 		assert.Equal(t, abi.StatusCommitted, r.Status, "status %d: sent again without asking", status)
 		assert.False(t, r.Duplicate)
@@ -106,9 +36,9 @@ func TestErrorBeforeAnythingArrivedLeavesNoDoubt(t *testing.T) {
 func TestBackendThatCannotBeReachedLeavesNoDoubt(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	s := netSlot(t, server.URL, Options{})
-	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
-	requireCode(t, err, abi.CodeUnavailable, "is the backend running")
+	s := NetSlot(t, server.URL, Options{})
+	_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	RequireCode(t, err, abi.CodeUnavailable, "is the backend running")
 	known, err := s.host.ledger.Entry(context.Background(), spaceOf(t, s), "e")
 	require.NoError(t, err)
 	assert.Nil(t, known)
@@ -117,7 +47,7 @@ func TestBackendThatCannotBeReachedLeavesNoDoubt(t *testing.T) {
 // spaceOf returns the space of the test scope's state.
 func spaceOf(t *testing.T, s *Slot) state.Space {
 	t.Helper()
-	sc, err := s.current.Load().provider.scopeOf(testScope)
+	sc, err := s.current.Load().provider.scopeOf(TestScope)
 	require.NoError(t, err)
 	g, err := s.host.currentGeneration(context.Background(), sc)
 	require.NoError(t, err)
@@ -135,20 +65,20 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 		"late refusal":       {status: 400, code: abi.CodeBackend},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, b, clock := scriptedSlot(t, Options{})
-			b.post = func(part string) int {
+			s, b, clock := ScriptedSlot(t, Options{})
+			b.Post = func(part string) int {
 				if name == "late refusal" && part == "a" {
 					return 200
 				}
 				return c.status
 			}
-			_, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
-			e := requireCode(t, err, c.code, "record it again: the host asks the backend")
+			_, err := s.RecordEvent(context.Background(), Event("e", "deliver a b"))
+			e := RequireCode(t, err, c.code, "record it again: the host asks the backend")
 			assert.True(t, e.Retryable, "what can be settled is retryable")
-			sent := len(b.sent())
+			sent := len(b.Sent())
 			for _, doubt := range []string{answercheck.FoundUnknown, answercheck.FoundAbsent, "partial b"} {
-				b.set(func() { b.find = doubt })
-				r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
+				b.Set(func() { b.Find = doubt })
+				r, err := s.RecordEvent(context.Background(), Event("e", "deliver a b"))
 				require.NoError(t, err)
 				assert.Equal(t, abi.StatusUncertain, r.Status, doubt)
 				assert.False(t, r.Duplicate, "it is not known to have arrived")
@@ -158,19 +88,19 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 				assert.True(t, strings.HasPrefix(r.Warnings[0], warnUncertain), r.Warnings[0])
 				assert.Len(t, r.Trace.IO, 1, "the look-up is a native call like others")
 			}
-			assert.Len(t, b.sent(), sent, "nothing is sent while an earlier request can still land")
-			clock.add(3001 * time.Millisecond)
-			b.set(func() { b.post, b.find = nil, "partial b" })
-			r, err := s.RecordEvent(context.Background(), event("e", "deliver a b"))
+			assert.Len(t, b.Sent(), sent, "nothing is sent while an earlier request can still land")
+			clock.Add(3001 * time.Millisecond)
+			b.Set(func() { b.Post, b.Find = nil, "partial b" })
+			r, err := s.RecordEvent(context.Background(), Event("e", "deliver a b"))
 			require.NoError(t, err)
 			assert.Equal(t, abi.StatusCommitted, r.Status)
-			assert.Equal(t, []string{"e/b"}, b.sent()[sent:], "only what is missing is sent")
+			assert.Equal(t, []string{"e/b"}, b.Sent()[sent:], "only what is missing is sent")
 		})
 	}
 }
 
 func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
-	b := &scripted{find: answercheck.FoundPresent}
+	b := &scripted{Find: answercheck.FoundPresent}
 	hang := make(chan struct{})
 	var first atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -181,43 +111,43 @@ func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(hang) })
-	s := netSlot(t, server.URL, Options{})
+	s := NetSlot(t, server.URL, Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond) // long enough to send it
 	defer cancel()
-	r, err := s.RecordEvent(ctx, event("e", "deliver a"))
+	r, err := s.RecordEvent(ctx, Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	assert.Contains(t, r.Warnings[0], "timeout")
 	assert.Contains(t, string(r.Trace.Details["error"]), `"code":"timeout"`)
 	assert.Equal(t, "pending", r.Trace.Consistency)
-	again, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	again, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusCommitted, again.Status)
 	assert.Equal(t, []string{"native-e"}, again.NativeIDs)
 	assert.Contains(t, strings.Join(again.Warnings, " "), "delivery_found: ")
-	third, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	third, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Empty(t, third.Trace.IO, "once found it is known")
-	assert.Empty(t, b.sent())
+	assert.Empty(t, b.Sent())
 }
 
 func TestProviderThatCannotLookUpGetsAWarningAndNoSecondRequest(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
+	s, b, clock := ScriptedSlot(t, Options{NoReadinessPolls: true})
 	withoutCapability(s, abi.OpFindEvent)
-	b.set(func() { b.post = func(string) int { return 502 } })
-	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
-	e := requireCode(t, err, abi.CodeBackend, "cannot look it up")
+	b.Set(func() { b.Post = func(string) int { return 502 } })
+	_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	e := RequireCode(t, err, abi.CodeBackend, "cannot look it up")
 	assert.False(t, e.Retryable, "no retry can settle it")
-	clock.add(time.Hour)
-	b.set(func() { b.post = nil })
-	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	clock.Add(time.Hour)
+	b.Set(func() { b.Post = nil })
+	r, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	assert.Equal(t, warnNoFind, r.Warnings[0])
 	assert.Nil(t, r.RetryAfterMS)
 	assert.False(t, r.Duplicate)
-	assert.Len(t, b.sent(), 1)
-	r, err = s.RecordEvent(context.Background(), event("f", "deliver a; status partial"))
+	assert.Len(t, b.Sent(), 1)
+	r, err = s.RecordEvent(context.Background(), Event("f", "deliver a; status partial"))
 	require.NoError(t, err)
 	assert.Contains(t, r.Warnings, warnNoFind)
 }
@@ -235,96 +165,96 @@ func withoutCapability(s *Slot, op string) {
 }
 
 func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{})
-	b.set(func() { b.post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(context.Background(), event("2", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
-	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
-	clock.add(4 * time.Second)
+	s, b, clock := ScriptedSlot(t, Options{})
+	b.Set(func() { b.Post = func(string) int { return 500 } })
+	_, err := s.RecordEvent(context.Background(), Event("2", "deliver a"))
+	RequireCode(t, err, abi.CodeBackend)
+	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
+	clock.Add(4 * time.Second)
 	out, err := s.RecordEvents(context.Background(),
-		&abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "deliver a"), *event("2", "deliver a"),
-			*event("3", "deliver a")}})
+		&abi.EventBatch{Events: []abi.MemoryEvent{*Event("1", "deliver a"), *Event("2", "deliver a"),
+			*Event("3", "deliver a")}})
 	require.NoError(t, err)
 	for _, r := range out.Receipts {
 		require.NotNil(t, r.Receipt)
 		assert.Equal(t, abi.StatusCommitted, r.Receipt.Status)
 	}
-	assert.Equal(t, []string{"2/a", "1/a", "2/a", "3/a"}, b.sent(), "in their order")
+	assert.Equal(t, []string{"2/a", "1/a", "2/a", "3/a"}, b.Sent(), "in their order")
 }
 
 func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{})
-	b.set(func() { b.post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
-	clock.add(-24 * time.Hour)
-	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
-	r, err := s.RecordEvent(context.Background(), event("e", "deliver a"))
+	s, b, clock := ScriptedSlot(t, Options{})
+	b.Set(func() { b.Post = func(string) int { return 500 } })
+	_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	RequireCode(t, err, abi.CodeBackend)
+	clock.Add(-24 * time.Hour)
+	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
+	r, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
-	clock.add(3001 * time.Millisecond)
-	r, err = s.RecordEvent(context.Background(), event("e", "deliver a"))
+	clock.Add(3001 * time.Millisecond)
+	r, err = s.RecordEvent(context.Background(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusCommitted, r.Status, "the wait counts from the clock as it is now")
 }
 
 func TestDamagedRecordOfTheLedgerIsAnErrorAndTheSlotGoesOn(t *testing.T) {
-	s, _, _ := scriptedSlot(t, Options{})
-	told(t, s, "e", "echo x")
+	s, _, _ := ScriptedSlot(t, Options{})
+	Told(t, s, "e", "echo x")
 	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, 41), "{not a receipt"...),
 		make([]byte, 41)} {
 		var b state.Batch
 		b.PutRecord(delivery.TableEntries, delivery.Key(spaceOf(t, s), "e"), damage)
 		_, err := s.host.store.Commit(context.Background(), &b)
 		require.NoError(t, err)
-		_, err = s.RecordEvent(context.Background(), event("e", "echo x"))
-		requireCode(t, err, abi.CodeUnavailable, "damaged", "reset the scope")
+		_, err = s.RecordEvent(context.Background(), Event("e", "echo x"))
+		RequireCode(t, err, abi.CodeUnavailable, "damaged", "reset the scope")
 	}
-	requireUsable(t, s, "f")
+	RequireUsable(t, s, "f")
 }
 
 func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{LedgerRetention: time.Hour})
+	s, b, clock := ScriptedSlot(t, Options{LedgerRetention: time.Hour})
 	ctx := context.Background()
 	for i := range 50 {
-		told(t, s, fmt.Sprint("old ", i), "deliver a")
+		Told(t, s, fmt.Sprint("old ", i), "deliver a")
 	}
-	b.set(func() { b.post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(ctx, event("doubtful", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
-	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
-	clock.add(2 * time.Hour)
+	b.Set(func() { b.Post = func(string) int { return 500 } })
+	_, err := s.RecordEvent(ctx, Event("doubtful", "deliver a"))
+	RequireCode(t, err, abi.CodeBackend)
+	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
+	clock.Add(2 * time.Hour)
 	for i := range 6 {
-		told(t, s, fmt.Sprint("new ", i), "deliver a")
+		Told(t, s, fmt.Sprint("new ", i), "deliver a")
 	}
 	kept := 0
 	require.NoError(t, s.host.eachRecord(ctx, delivery.TableEntries, nil, func(state.KeyValue) error { kept++; return nil }))
 	assert.Equal(t, 7, kept, "the new ones, and the one whose outcome is unknown")
-	sent := len(b.sent())
-	b.set(func() { b.find = answercheck.FoundPresent })
-	r, err := s.RecordEvent(ctx, event("old 7", "deliver a"))
+	sent := len(b.Sent())
+	b.Set(func() { b.Find = answercheck.FoundPresent })
+	r, err := s.RecordEvent(ctx, Event("old 7", "deliver a"))
 	require.NoError(t, err)
 	assert.True(t, r.Duplicate)
-	assert.Len(t, b.sent(), sent)
-	b.set(func() { b.find = answercheck.FoundAbsent })
-	r, err = s.RecordEvent(ctx, event("really new", "deliver a"))
+	assert.Len(t, b.Sent(), sent)
+	b.Set(func() { b.Find = answercheck.FoundAbsent })
+	r, err = s.RecordEvent(ctx, Event("really new", "deliver a"))
 	require.NoError(t, err)
 	assert.False(t, r.Duplicate)
-	assert.Len(t, b.sent(), sent+1)
+	assert.Len(t, b.Sent(), sent+1)
 }
 
 func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
-	s, b, _ := scriptedSlot(t, Options{})
+	s, b, _ := ScriptedSlot(t, Options{})
 	ctx := context.Background()
 	look := func() *abi.BackendReadiness {
 		t.Helper()
-		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: TestScope})
 		require.NoError(t, err)
 		return r
 	}
 	status := func(id string) (abi.WriteStatus, bool) {
 		t.Helper()
-		r, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		r, err := s.RecordEvent(ctx, Event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)
 		return r.Status, r.Duplicate
 	}
@@ -334,19 +264,19 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 	}
 	m, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	assert.Equal(t, []abi.MemoryScope{testScope}, m.NotReady)
+	assert.Equal(t, []abi.MemoryScope{TestScope}, m.NotReady)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r"})
 	require.NoError(t, err)
 
-	b.set(func() { b.ready = `{"status":"pending","event_ids":{"pending":["1","2","3","4"]},"method":"script"}` })
+	b.Set(func() { b.Ready = `{"status":"pending","event_ids":{"pending":["1","2","3","4"]},"method":"script"}` })
 	assert.Equal(t, abi.ReadinessPending, look().Status)
-	b.set(func() {
-		b.ready = `{"status":"failed","event_ids":{"lost":["2"],"failed":["3"],"empty":["4"],"pending":["1"]},"method":"script"}`
+	b.Set(func() {
+		b.Ready = `{"status":"failed","event_ids":{"lost":["2"],"failed":["3"],"empty":["4"],"pending":["1"]},"method":"script"}`
 	})
 	assert.Equal(t, abi.ReadinessFailed, look().Status)
-	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+	b.Set(func() { b.Ready = `{"status":"ready","event_ids":{},"method":"script"}` })
 	r := look()
-	b.set(func() { assert.Equal(t, "ask-1", b.asked[2], "what is settled is not asked about again") })
+	b.Set(func() { assert.Equal(t, "ask-1", b.asked[2], "what is settled is not asked about again") })
 	assert.Equal(t, abi.ReadinessFailed, r.Status, "what was lost stays so until it is recorded again")
 	assert.Equal(t, []string{"2"}, r.EventIDs.Lost)
 	assert.Equal(t, []string{"3"}, r.EventIDs.Failed)
@@ -366,101 +296,101 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 }
 
 func TestADegradedProviderHasWhatItDoesNotName(t *testing.T) {
-	s, b, _ := scriptedSlot(t, Options{})
+	s, b, _ := ScriptedSlot(t, Options{})
 	ctx := context.Background()
 	for _, id := range []string{"e1", "e2", "e3"} {
-		_, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		_, err := s.RecordEvent(ctx, Event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)
 	}
-	b.set(func() {
-		b.ready = `{"status":"degraded","event_ids":{"empty":["e1"],"unknown":["e2"]},"method":"script"}`
+	b.Set(func() {
+		b.Ready = `{"status":"degraded","event_ids":{"empty":["e1"],"unknown":["e2"]},"method":"script"}`
 	})
-	r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+	r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: TestScope})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessDegraded, r.Status)
 	for id, want := range map[string]abi.WriteStatus{"e1": abi.StatusNotRetained, "e2": abi.StatusQueued,
 		"e3": abi.StatusCommitted} {
-		receipt, err := s.RecordEvent(ctx, event(id, "echo ask-"+id+"; status queued"))
+		receipt, err := s.RecordEvent(ctx, Event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)
 		assert.Equal(t, want, receipt.Status, id)
 	}
 }
 
 func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{})
+	s, b, clock := ScriptedSlot(t, Options{})
 	ctx := context.Background()
-	b.set(func() { b.post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(ctx, event("e", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
+	b.Set(func() { b.Post = func(string) int { return 500 } })
+	_, err := s.RecordEvent(ctx, Event("e", "deliver a"))
+	RequireCode(t, err, abi.CodeBackend)
 	look := func() *abi.BackendReadiness {
 		t.Helper()
-		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: TestScope})
 		require.NoError(t, err)
 		return r
 	}
-	b.set(func() { b.find = answercheck.FoundAbsent })
+	b.Set(func() { b.Find = answercheck.FoundAbsent })
 	r := look()
 	assert.Equal(t, abi.ReadinessPending, r.Status)
 	assert.Equal(t, []string{"e"}, r.EventIDs.Unknown)
-	clock.add(4 * time.Second)
+	clock.Add(4 * time.Second)
 	r = look()
 	assert.Equal(t, abi.ReadinessFailed, r.Status)
 	assert.Equal(t, []string{"e"}, r.EventIDs.Lost)
-	b.set(func() { b.post = nil })
-	w, err := s.RecordEvent(ctx, event("e", "deliver a"))
+	b.Set(func() { b.Post = nil })
+	w, err := s.RecordEvent(ctx, Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.False(t, w.Duplicate, "what is lost is sent again")
 	assert.Equal(t, abi.ReadinessReady, look().Status)
 }
 
 func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
-	s, _, _ := scriptedSlot(t, Options{})
+	s, _, _ := ScriptedSlot(t, Options{})
 	ctx := context.Background()
-	told(t, s, "e1", "append turns one; put reset incomplete")
-	r, err := s.ResetScope(ctx, testScope)
+	Told(t, s, "e1", "append turns one; put reset incomplete")
+	r, err := s.ResetScope(ctx, TestScope)
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetIncomplete, r.Status)
 	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration})
 	assert.Contains(t, strings.Join(r.Warnings, " "), "reset_unfinished: ")
-	assert.Equal(t, []string{"", "run/persona//2"}, retrieved(t, s, "read turns; scope"),
+	assert.Equal(t, []string{"", "run/persona//2"}, Retrieved(t, s, "read turns; scope"),
 		"the old generation is not served any more")
-	r, err = s.ResetScope(ctx, testScope)
+	r, err = s.ResetScope(ctx, TestScope)
 	require.NoError(t, err)
 	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration},
 		"nothing was written since: the new generation is kept")
-	told(t, s, "e1", "append turns again; put reset fail")
-	_, err = s.ResetScope(ctx, testScope)
-	requireCode(t, err, abi.CodeBackend, "goes on in its new generation")
-	assert.Equal(t, []string{"run/persona//3"}, retrieved(t, s, "scope"))
+	Told(t, s, "e1", "append turns again; put reset fail")
+	_, err = s.ResetScope(ctx, TestScope)
+	RequireCode(t, err, abi.CodeBackend, "goes on in its new generation")
+	assert.Equal(t, []string{"run/persona//3"}, Retrieved(t, s, "scope"))
 }
 
 // TestAbsenceIsBelievedOnlyOfALookAfterTheWait: the backend says that it has nothing, then the host sleeps, and what it
 // had sent arrives. When the host wakes, no request can arrive any more, but the answer is from before.
 func TestAbsenceIsBelievedOnlyOfALookAfterTheWait(t *testing.T) {
-	b, c := &scripted{}, &fakeClock{}
+	b, c := &scripted{}, &FakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
-	s := netSlot(t, server.URL, Options{Now: c.now, Intercept: func(ctx context.Context, call NativeCall,
+	s := NetSlot(t, server.URL, Options{Now: c.Now, Intercept: func(ctx context.Context, call NativeCall,
 		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
 		answer, err := next(ctx)
 		if call.Route == "find" {
-			c.add(time.Minute)
-			b.set(func() { b.find = answercheck.FoundPresent })
+			c.Add(time.Minute)
+			b.Set(func() { b.Find = answercheck.FoundPresent })
 		}
 		return answer, err
 	}})
-	b.set(func() {
-		b.find = answercheck.FoundAbsent
-		b.post = func(string) int { return 0 }
+	b.Set(func() {
+		b.Find = answercheck.FoundAbsent
+		b.Post = func(string) int { return 0 }
 	})
-	_, err := s.RecordEvent(t.Context(), event("e", "deliver a"))
-	requireCode(t, err, abi.CodeUnavailable)
-	r, err := s.RecordEvent(t.Context(), event("e", "deliver a"))
+	_, err := s.RecordEvent(t.Context(), Event("e", "deliver a"))
+	RequireCode(t, err, abi.CodeUnavailable)
+	r, err := s.RecordEvent(t.Context(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	require.Equal(t, abi.StatusUncertain, r.Status)
-	require.Equal(t, []string{"e/a"}, b.sent(), "it was not sent again")
-	r, err = s.RecordEvent(t.Context(), event("e", "deliver a"))
+	require.Equal(t, []string{"e/a"}, b.Sent(), "it was not sent again")
+	r, err = s.RecordEvent(t.Context(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	require.Equal(t, abi.StatusCommitted, r.Status)
-	require.Equal(t, []string{"e/a"}, b.sent())
+	require.Equal(t, []string{"e/a"}, b.Sent())
 }

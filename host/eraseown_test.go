@@ -68,18 +68,18 @@ func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
 			h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 			require.NoError(t, err)
 			h.eraseWithin = time.Second
-			s, err := h.Open(ctx, history(t, ""))
+			s, err := h.Open(ctx, History(t, ""))
 			require.NoError(t, err)
 			config, hang, fail := hanging(t, "hangs")
 			require.NoError(t, s.Shadow(ctx, config, ShadowOptions{}))
-			require.NoError(t, s.Shadow(ctx, history(t, "answers"), ShadowOptions{}))
+			require.NoError(t, s.Shadow(ctx, History(t, "answers"), ShadowOptions{}))
 			for _, run := range []string{"run", "run2", "run3"} {
-				e := event("e1-"+run, "My cat is called Zorvex.")
+				e := Event("e1-"+run, "My cat is called Zorvex.")
 				e.UserID, e.RunID = "ann", run
 				_, err := s.RecordEvent(ctx, e)
 				require.NoError(t, err)
 			}
-			until(t, "the shadows have everything", func() bool {
+			Until(t, "the shadows have everything", func() bool {
 				for _, f := range s.followers.list() {
 					if at, _, err := f.work.Progress(ctx); err != nil || at != report.FollowerReady {
 						return false
@@ -97,16 +97,16 @@ func TestAHangingShadowHoldsUpNoErasing(t *testing.T) {
 				require.Contains(t, what, "mem0", "the other shadow has forgotten")
 			}
 			require.Contains(t, strings.Join(mayRemain, "\n"), "all of it: ")
-			_, err = s.Retrieve(ctx, ask("the cat Zorvex"))
+			_, err = s.Retrieve(ctx, Ask("the cat Zorvex"))
 			require.NoError(t, err)
-			for _, e := range allArchived(t, h, 0) {
+			for _, e := range AllArchived(t, h, 0) {
 				require.NotEqual(t, "run", e.RunID, "the archive was erased")
 			}
 			fail() // the shadow's own reset of the scope still hangs
 			require.NoError(t, s.Close(ctx))
 			require.NoError(t, h.Close(ctx))
 			if name == "person" {
-				require.Empty(t, dataHas(t, dir, "Zorvex"))
+				require.Empty(t, DataHas(t, dir, "Zorvex"))
 			}
 		})
 	}
@@ -119,38 +119,38 @@ func TestAResetErasesWhatTheHostItselfHolds(t *testing.T) {
 	dir := t.TempDir()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
-	s, err := h.Open(ctx, history(t, ""))
+	s, err := h.Open(ctx, History(t, ""))
 	require.NoError(t, err)
-	require.NoError(t, s.Shadow(ctx, history(t, "shadow"), ShadowOptions{SamplePercent: 100}))
-	told(t, s, "e1", "My cat is called Zorvex.")
-	other := event("e2", "I like tea.")
+	require.NoError(t, s.Shadow(ctx, History(t, "shadow"), ShadowOptions{SamplePercent: 100}))
+	Told(t, s, "e1", "My cat is called Zorvex.")
+	other := Event("e2", "I like tea.")
 	other.UserID = "bob"
 	_, err = s.RecordEvent(ctx, other)
 	require.NoError(t, err)
-	until(t, "the shadow has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
-	_, err = s.Retrieve(ctx, ask("the cat"))
+	Until(t, "the shadow has everything", func() bool { return ShadowOf(t, s).State == report.FollowerReady })
+	_, err = s.Retrieve(ctx, Ask("the cat"))
 	require.NoError(t, err)
-	until(t, "the shadow was asked", func() bool { return shadowOf(t, s).Report.Answers == 1 })
+	Until(t, "the shadow was asked", func() bool { return ShadowOf(t, s).Report.Answers == 1 })
 	_, err = s.BackfillEvents(ctx, &report.BackfillEvents{First: true,
-		Events: []abi.MemoryEvent{*event("e3", "Zorvex likes milk."), *other}})
+		Events: []abi.MemoryEvent{*Event("e3", "Zorvex likes milk."), *other}})
 	require.NoError(t, err)
-	require.NotEmpty(t, dataHas(t, dir, "Zorvex"))
+	require.NotEmpty(t, DataHas(t, dir, "Zorvex"))
 
-	r, err := s.ResetScope(ctx, testScope)
+	r, err := s.ResetScope(ctx, TestScope)
 	require.NoError(t, err)
 	require.Equal(t, abi.ResetDone, r.Status, "%v", r.Remains)
 	require.EqualValues(t, 2, *r.Removed[NativeArchived])
 	require.Empty(t, r.Outside, "the file was overwritten")
-	left := allArchived(t, h, 0)
+	left := AllArchived(t, h, 0)
 	require.Len(t, left, 1)
 	require.Equal(t, "bob", left[0].UserID)
-	require.Zero(t, shadowOf(t, s).Report.Answers)
+	require.Zero(t, ShadowOf(t, s).Report.Answers)
 	stats, err := h.given.ArchiveStats(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, stats.Events)
-	until(t, "the shadow has reset the scope", func() bool { return len(dataHas(t, dir, "Zorvex")) == 0 })
-	require.NotEmpty(t, dataHas(t, dir, "I like tea"))
-	told(t, s, "e1", "My cat is called Zorvex.") // it may be recorded again
+	Until(t, "the shadow has reset the scope", func() bool { return len(DataHas(t, dir, "Zorvex")) == 0 })
+	require.NotEmpty(t, DataHas(t, dir, "I like tea"))
+	Told(t, s, "e1", "My cat is called Zorvex.") // it may be recorded again
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
 }

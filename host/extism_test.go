@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/test/brief"
@@ -21,9 +22,9 @@ import (
 func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
 	brief.Leave(t)
 	require.NotNil(t, testguest.ProbeExtism(), "internal/test/testguest/probe_extism has not been built: make plugins")
-	mh1 := probeModule
-	probeModule = testguest.ProbeExtism()
-	defer func() { probeModule = mh1 }()
+	mh1 := host.ProbeModule
+	host.ProbeModule = testguest.ProbeExtism()
+	defer func() { host.ProbeModule = mh1 }()
 	for _, promise := range []struct {
 		what string
 		test func(*testing.T)
@@ -43,7 +44,7 @@ func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
 		{"trace: the host's part", TestHostFillsItsPartOfTheTraceWhateverThePluginSays},
 		{"context: one element", TestContextThatIsTooLargeOrNoElementIsRefused},
 		{"network: sent and accounted for", TestNativeCallIsSentAndAccountedFor},
-		{"network: time of one exchange", TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt},
+		{"network: time of one exchange", host.TestAnExchangeHasItsOwnTimeWhereTheGuestAsksForIt},
 		{"network: policy", TestPolicyLetsNothingElseOut},
 		{"network: link-local addresses", TestLinkLocalAddressIsRefusedWhateverNamedIt},
 		{"network: errors come back", TestNativeErrorsComeBackAsTheyAre},
@@ -55,19 +56,19 @@ func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
 		{"secrets: a database's", TestPasswordNeverReachesTheGuestOrAnError},
 		{"bolt: run and accounted for", TestStatementIsRunAndAccountedFor},
 		{"bolt: read-only", TestReadOnlyLetsOnlyReadStatementsPassAndNeo4jHoldsThemToIt},
-		{"read-only: a wall", TestReadOnlyIsAWall},
-		{"read-only: native calls", TestReadOnlyRefusesEveryCallThatIsNotARead},
-		{"read-only: state", TestStateIsNotWrittenByAReadingOperation},
+		{"read-only: a wall", host.TestReadOnlyIsAWall},
+		{"read-only: native calls", host.TestReadOnlyRefusesEveryCallThatIsNotARead},
+		{"read-only: state", host.TestStateIsNotWrittenByAReadingOperation},
 		{"state: own writes", TestStateOfAnOperationSeesItsOwnWrites},
 		{"state: versions", TestVersionedPutIsAConditionOfTheWholeOperation},
 		{"state: bounds", TestStateOfAScopeIsBounded},
 		{"state: scopes", TestLookAlikeScopesShareNothing},
 		{"ledger: the same event again", TestSameEventAgainGetsTheFirstReceipt},
 		{"ledger: one delivery", TestConcurrentCallersOfOneEventShareOneDelivery},
-		{"ledger: uncertain", TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain},
+		{"ledger: uncertain", host.TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain},
 		{"ledger: order", TestBatchKeepsOrderAndJudgesEachEventByItself},
 		{"reset", TestResetClearsOneScopeAndStartsItsNextGeneration},
-		{"work that yields", TestWorkThatYieldsLetsOtherWritesPass},
+		{"work that yields", host.TestWorkThatYieldsLetsOtherWritesPass},
 		{"swap: equal bytes", TestSwapToEqualBytesLeavesTheNewModuleWhole},
 		{"swap: fails", TestFailedSwapNamesItsStepAndTheOldOneServes},
 		{"record and replay", TestReplayReproducesEveryAnswer},
@@ -84,11 +85,11 @@ func TestInspectTellsWhichEngineAModuleIsFor(t *testing.T) {
 		"extism go-sdk on wazero, context check": beyondTheMeter(t, testguest.ProbeExtism()),
 	} {
 		t.Run(engine, func(t *testing.T) {
-			m, err := Inspect(wasm, Limits{}, extism.Engine())
+			m, err := host.Inspect(wasm, host.Limits{}, extism.Engine())
 			require.NoError(t, err)
-			found, warnings := EngineOf(m, wasm)
+			found, warnings := host.EngineOf(m, wasm)
 			assert.Equal(t, engine, found)
-			loaded, err := open(t, Options{}).Load(t.Context(), wasm)
+			loaded, err := host.Open(t, host.Options{}).Load(t.Context(), wasm)
 			require.NoError(t, err)
 			assert.Equal(t, engine, loaded.Engine)
 			assert.Equal(t, warnings, loaded.Warnings)
@@ -97,31 +98,31 @@ func TestInspectTellsWhichEngineAModuleIsFor(t *testing.T) {
 }
 
 func TestAnExtismModuleThatCannotBeMeteredIsStoppedAllTheSame(t *testing.T) {
-	c := probeConfig(`{}`)
+	c := host.ProbeConfig(`{}`)
 	c.Module = beyondTheMeter(t, testguest.ProbeExtism())
-	s := openSlot(t, impatient(open(t, Options{})), c)
-	_, err := s.Retrieve(t.Context(), ask("spin"))
-	requireCode(t, err, abi.CodeTimeout, "stopped in")
-	requireUsable(t, s, "after the spin")
+	s := host.OpenSlot(t, host.Impatient(host.Open(t, host.Options{})), c)
+	_, err := s.Retrieve(t.Context(), host.Ask("spin"))
+	host.RequireCode(t, err, abi.CodeTimeout, "stopped in")
+	host.RequireUsable(t, s, "after the spin")
 }
 
 // The same provider behind either engine is one memory: after a swap there and back, everything is still there.
 func TestSwapBetweenTheEnginesKeepsTheMemory(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	other := probeConfig(`{}`)
+	s := host.ProbeSlot(t, `{}`)
+	other := host.ProbeConfig(`{}`)
 	other.Module = testguest.ProbeExtism()
-	told(t, s, "e1", "append turns one")
-	for i, c := range []ProviderConfig{other, probeConfig(`{}`), other} {
+	host.Told(t, s, "e1", "append turns one")
+	for i, c := range []host.ProviderConfig{other, host.ProbeConfig(`{}`), other} {
 		m, err := s.Swap(t.Context(), c)
 		require.NoError(t, err)
-		want, err := Inspect(c.Module, Limits{}, extism.Engine())
+		want, err := host.Inspect(c.Module, host.Limits{}, extism.Engine())
 		require.NoError(t, err)
 		assert.Equal(t, want.SHA256, m.Module.SHA256)
 		assert.Equal(t, want.Manifest.ABI, m.ABI)
-		told(t, s, fmt.Sprint("swap", i), fmt.Sprint("append turns swap", i))
+		host.Told(t, s, fmt.Sprint("swap", i), fmt.Sprint("append turns swap", i))
 	}
-	assert.Equal(t, []string{"1=one 2=swap0 3=swap1 4=swap2 "}, retrieved(t, s, "read turns"))
-	again, err := s.RecordEvent(t.Context(), event("e1", "append turns one"))
+	assert.Equal(t, []string{"1=one 2=swap0 3=swap1 4=swap2 "}, host.Retrieved(t, s, "read turns"))
+	again, err := s.RecordEvent(t.Context(), host.Event("e1", "append turns one"))
 	require.NoError(t, err)
 	assert.True(t, again.Duplicate, "the ledger is the provider's, whichever engine runs it")
 }
@@ -132,10 +133,10 @@ func TestTraceIsThatOfTheTwin(t *testing.T) {
 	}))
 	defer backend.Close()
 	trace := func(module []byte) *abi.Trace {
-		c := probeConfig(fmt.Sprintf(`{"url":%q}`, backend.URL))
+		c := host.ProbeConfig(fmt.Sprintf(`{"url":%q}`, backend.URL))
 		c.Module = module
-		r, err := openSlot(t, open(t, Options{}), c).Retrieve(t.Context(),
-			ask("echo tea;http get q:a=b;http item id=../x;tokens many words"))
+		r, err := host.OpenSlot(t, host.Open(t, host.Options{}), c).Retrieve(t.Context(),
+			host.Ask("echo tea;http get q:a=b;http item id=../x;tokens many words"))
 		require.NoError(t, err)
 		tr := *r.Trace
 		require.Len(t, tr.IO, 2)
@@ -196,9 +197,9 @@ const (
 )
 
 // askHealth opens a slot with a hand-made module, and calls its health.
-func askHealth(t *testing.T, m *handMade, o Options) error {
+func askHealth(t *testing.T, m *handMade, o host.Options) error {
 	t.Helper()
-	_, err := impatient(open(t, o)).Open(t.Context(), ProviderConfig{Name: "hand", Module: m.bytes(t)})
+	_, err := host.Impatient(host.Open(t, o)).Open(t.Context(), host.ProviderConfig{Name: "hand", Module: m.bytes(t)})
 	return err
 }
 
@@ -261,8 +262,8 @@ func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
 			if c.want == abi.CodeTimeout {
 				m.manifest = m.manifest[:len(m.manifest)-1] + `,"deadlines_ms":{"health":100}}`
 			}
-			err := askHealth(t, m, Options{Limits: Limits{MemoryBytes: 8 << 20}})
-			e := requireCode(t, err, c.want, c.says...)
+			err := askHealth(t, m, host.Options{Limits: host.Limits{MemoryBytes: 8 << 20}})
+			e := host.RequireCode(t, err, c.want, c.says...)
 			if c.reason != "" {
 				assert.Equal(t, c.reason, e.Reason)
 			}
@@ -296,12 +297,12 @@ func TestStartOfAnExtismModuleHasItsDeadline(t *testing.T) {
 			if c.want == "" {
 				deadline = time.Minute
 			}
-			err := askHealth(t, m, Options{Limits: Limits{StartDeadline: deadline}})
+			err := askHealth(t, m, host.Options{Limits: host.Limits{StartDeadline: deadline}})
 			if c.want == "" {
-				requireCode(t, err, abi.CodeInternal, "answered zero bytes") // it started
+				host.RequireCode(t, err, abi.CodeInternal, "answered zero bytes") // it started
 				return
 			}
-			requireCode(t, err, c.want, "stopped in")
+			host.RequireCode(t, err, c.want, "stopped in")
 		})
 	}
 }
@@ -345,8 +346,8 @@ func TestExtismModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 			[]string{"imports http_send, but its manifest has no route"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Inspect(c.m.bytes(t), Limits{}, extism.Engine())
-			requireCode(t, err, abi.CodeInvalidArgument, c.says...)
+			_, err := host.Inspect(c.m.bytes(t), host.Limits{}, extism.Engine())
+			host.RequireCode(t, err, abi.CodeInvalidArgument, c.says...)
 		})
 	}
 }
@@ -354,9 +355,9 @@ func TestExtismModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 func TestModuleThatImportsWhatIsSwitchedOffIsWarnedOf(t *testing.T) {
 	m := extismModule([]wasmFunc{{extismEnv, "var_get", oneI64, oneI64}, {extismEnv, "http_request", twoI64, oneI64}},
 		nil).bytes(t)
-	info, err := Inspect(m, Limits{}, extism.Engine())
+	info, err := host.Inspect(m, host.Limits{}, extism.Engine())
 	require.NoError(t, err)
-	_, warnings := EngineOf(info, m)
+	_, warnings := host.EngineOf(info, m)
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0], "extism_off: the module imports http_request, var_get of extism:host/env")
 }
@@ -364,6 +365,6 @@ func TestModuleThatImportsWhatIsSwitchedOffIsWarnedOf(t *testing.T) {
 // go-sdk would send a guest's output to this process's output, which may carry a protocol.
 func TestVariableThatLetsGuestsPrintIsRefused(t *testing.T) {
 	t.Setenv("EXTISM_ENABLE_WASI_OUTPUT", "1")
-	err := askHealth(t, extismModule([]wasmFunc{alloc}, nil), Options{})
-	requireCode(t, err, abi.CodeInvalidArgument, "EXTISM_ENABLE_WASI_OUTPUT", "unset it")
+	err := askHealth(t, extismModule([]wasmFunc{alloc}, nil), host.Options{})
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "EXTISM_ENABLE_WASI_OUTPUT", "unset it")
 }

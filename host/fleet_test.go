@@ -131,7 +131,7 @@ func (m *member) die() {
 func (m *member) slot(t *testing.T, url string, o Options) *Slot {
 	t.Helper()
 	o.OpenStore = func(context.Context, string) (state.Store, error) { return m, nil }
-	return netSlot(t, url, o)
+	return NetSlot(t, url, o)
 }
 
 // TestAHostMayHaveManySessions: a long test on a busy machine pauses hosts some hundred times. A host that reused the
@@ -153,76 +153,76 @@ func TestAHostMayHaveManySessions(t *testing.T) {
 }
 
 func TestAnEventIsKnownAtEveryHost(t *testing.T) {
-	server, calls := backend(t)
+	server, calls := Backend(t)
 	s := newShared(t)
 	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
-	r, err := a.RecordEvent(t.Context(), event("e", "append turns x; http post body={}"))
+	r, err := a.RecordEvent(t.Context(), Event("e", "append turns x; http post body={}"))
 	require.NoError(t, err)
 	require.False(t, r.Duplicate)
 	require.EqualValues(t, 1, calls.Load())
-	r, err = b.RecordEvent(t.Context(), event("e", "append turns x; http post body={}"))
+	r, err = b.RecordEvent(t.Context(), Event("e", "append turns x; http post body={}"))
 	require.NoError(t, err)
 	require.True(t, r.Duplicate)
 	require.EqualValues(t, 1, calls.Load())
-	_, err = b.RecordEvent(t.Context(), event("e", "append turns y"))
-	requireCode(t, err, abi.CodeConflict, "recorded before with other content")
-	require.Equal(t, []string{"1=x "}, retrieved(t, b, "read turns"))
+	_, err = b.RecordEvent(t.Context(), Event("e", "append turns y"))
+	RequireCode(t, err, abi.CodeConflict, "recorded before with other content")
+	require.Equal(t, []string{"1=x "}, Retrieved(t, b, "read turns"))
 }
 
 // TestAnEventIsCalledKnownAfterAWriteOnly: what a host reads may not have reached a standby of the database yet. While
 // the database accepts no write, an event that can be read as recorded is not acknowledged.
 func TestAnEventIsCalledKnownAfterAWriteOnly(t *testing.T) {
-	server, _ := backend(t)
+	server, _ := Backend(t)
 	shared := newShared(t)
 	ctx := context.Background()
 	one, host := shared.join(), shared.join()
-	_, err := one.slot(t, server.URL, Options{}).RecordEvent(ctx, event("e1", "append turns x"))
+	_, err := one.slot(t, server.URL, Options{}).RecordEvent(ctx, Event("e1", "append turns x"))
 	require.NoError(t, err)
 	other := host.slot(t, server.URL, Options{})
-	receipt, err := other.RecordEvent(ctx, event("e1", "append turns x"))
+	receipt, err := other.RecordEvent(ctx, Event("e1", "append turns x"))
 	require.NoError(t, err)
 	require.True(t, receipt.Duplicate)
-	told(t, other, "e2", "append turns y") // now the scope is set up here, too
-	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*event("e1", "append turns x"), *event("e3", "fail backend no")}}
+	Told(t, other, "e2", "append turns y") // now the scope is set up here, too
+	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*Event("e1", "append turns x"), *Event("e3", "fail backend no")}}
 	out, err := other.RecordEvents(ctx, batch)
 	require.NoError(t, err)
 	require.True(t, out.Receipts[0].Receipt.Duplicate)
-	requireCode(t, out.Receipts[1].Error, abi.CodeBackend)
+	RequireCode(t, out.Receipts[1].Error, abi.CodeBackend)
 	host.die() // it can still read, but not commit
-	_, err = other.RecordEvent(ctx, event("e1", "append turns x"))
-	requireCode(t, err, abi.CodeUnavailable, "the session has ended")
+	_, err = other.RecordEvent(ctx, Event("e1", "append turns x"))
+	RequireCode(t, err, abi.CodeUnavailable, "the session has ended")
 	out, err = other.RecordEvents(ctx, batch)
 	require.NoError(t, err)
 	require.Nil(t, out.Receipts[0].Receipt)
-	requireCode(t, out.Receipts[0].Error, abi.CodeUnavailable, "the session has ended")
+	RequireCode(t, out.Receipts[0].Error, abi.CodeUnavailable, "the session has ended")
 }
 
 func TestAResetAtOneHostIsSeenAtTheOthers(t *testing.T) {
-	server, _ := backend(t)
+	server, _ := Backend(t)
 	s := newShared(t)
 	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
-	told(t, a, "e", "append turns x")
-	require.Equal(t, []string{"1=x "}, retrieved(t, b, "read turns"))
-	r, err := b.ResetScope(t.Context(), testScope)
+	Told(t, a, "e", "append turns x")
+	require.Equal(t, []string{"1=x "}, Retrieved(t, b, "read turns"))
+	r, err := b.ResetScope(t.Context(), TestScope)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, r.NewGeneration)
-	require.Equal(t, []string{""}, retrieved(t, a, "read turns"))
-	w, err := a.RecordEvent(t.Context(), event("e", "append turns y"))
+	require.Equal(t, []string{""}, Retrieved(t, a, "read turns"))
+	w, err := a.RecordEvent(t.Context(), Event("e", "append turns y"))
 	require.NoError(t, err)
 	require.False(t, w.Duplicate, "the new generation knows nothing of the old one's deliveries")
 	require.EqualValues(t, 2, w.Trace.Generation)
-	require.Equal(t, []string{"1=y "}, retrieved(t, b, "read turns"))
+	require.Equal(t, []string{"1=y "}, Retrieved(t, b, "read turns"))
 }
 
 func TestWhatWasForgottenAtOneHostIsNotRecordedAtAnother(t *testing.T) {
-	server, _ := backend(t)
+	server, _ := Backend(t)
 	s := newShared(t)
 	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
-	told(t, b, "first", "append turns x")
-	_, err := a.Forget(t.Context(), &abi.ForgetRequest{Scope: testScope, EventIDs: []string{"e"}})
+	Told(t, b, "first", "append turns x")
+	_, err := a.Forget(t.Context(), &abi.ForgetRequest{Scope: TestScope, EventIDs: []string{"e"}})
 	require.NoError(t, err)
-	_, err = b.RecordEvent(t.Context(), event("e", "append turns x"))
-	requireCode(t, err, abi.CodeConflict, "was forgotten")
+	_, err = b.RecordEvent(t.Context(), Event("e", "append turns x"))
+	RequireCode(t, err, abi.CodeConflict, "was forgotten")
 }
 
 // TestHostsWriteAScopeOneAfterAnother: clients of three hosts record into one scope. Each event needs three native
@@ -245,7 +245,7 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 				if i%2 == 0 {
 					text = "append turns x" // a single batch
 				}
-				r, err := slot.RecordEvent(context.Background(), event(fmt.Sprintf("h%de%d", h, i), text))
+				r, err := slot.RecordEvent(context.Background(), Event(fmt.Sprintf("h%de%d", h, i), text))
 				if assert.NoError(t, err) {
 					assert.Equal(t, abi.StatusCommitted, r.Status)
 				}
@@ -253,7 +253,7 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	sent := b.sent()
+	sent := b.Sent()
 	require.Len(t, sent, hosts*each/2*3)
 	for i := 0; i < len(sent); i += 3 {
 		id, _, _ := strings.Cut(sent[i], "/")
@@ -282,9 +282,9 @@ func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 		for _, slot := range others {
 			wg.Go(func() {
 				for skipped.Load() < 4 {
-					e := event(fmt.Sprintf("e%d", n.Add(1)), "deliver a b; append turns x")
+					e := Event(fmt.Sprintf("e%d", n.Add(1)), "deliver a b; append turns x")
 					if n.Load()%3 == 0 {
-						e = event(e.EventID, "append turns x")
+						e = Event(e.EventID, "append turns x")
 					}
 					r, err := slot.RecordEvent(context.Background(), e)
 					if !assert.NoError(t, err) {
@@ -296,16 +296,16 @@ func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 				}
 			})
 		}
-		before := len(b.sent())
-		require.Eventually(t, func() bool { return len(b.sent()) >= before+4 }, 30*time.Second, time.Millisecond)
+		before := len(b.Sent())
+		require.Eventually(t, func() bool { return len(b.Sent()) >= before+4 }, 30*time.Second, time.Millisecond)
 		m, err := first.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
 		require.NoError(t, err)
 		require.Zero(t, m.InFlight)
-		sent := len(b.sent())
+		sent := len(b.Sent())
 		last, err := s.store.LastSeq(t.Context(), spaceOf(t, first), "turns")
 		require.NoError(t, err)
 		wg.Wait()
-		require.Len(t, b.sent(), sent, "round %d", round)
+		require.Len(t, b.Sent(), sent, "round %d", round)
 		now, err := s.store.LastSeq(t.Context(), spaceOf(t, first), "turns")
 		require.NoError(t, err)
 		require.Equal(t, last, now)
@@ -316,7 +316,7 @@ func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 		}
 		_, err = others[round%2].SetMode(t.Context(), &abi.AdapterMode{Reason: "test"})
 		require.NoError(t, err)
-		r, err := first.RecordEvent(t.Context(), event(fmt.Sprintf("w%d", round), "append turns x"))
+		r, err := first.RecordEvent(t.Context(), Event(fmt.Sprintf("w%d", round), "append turns x"))
 		require.NoError(t, err)
 		require.Equal(t, abi.StatusCommitted, r.Status, "writable again, at every host")
 	}
@@ -325,21 +325,21 @@ func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 // TestAWriteOfADeadHostIsTakenFromIt: the host died while it held the lock. Its event is uncertain, and SetMode does
 // not wait for it.
 func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
-	b, clock := &scripted{}, &fakeClock{}
+	b, clock := &scripted{}, &FakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	s := newShared(t)
 	doomed := s.join()
-	a, other := doomed.slot(t, server.URL, Options{Now: clock.now}), s.join().slot(t, server.URL, Options{Now: clock.now})
-	told(t, a, "first", "append turns x")
-	b.set(func() {
-		b.post = func(string) int {
+	a, other := doomed.slot(t, server.URL, Options{Now: clock.Now}), s.join().slot(t, server.URL, Options{Now: clock.Now})
+	Told(t, a, "first", "append turns x")
+	b.Set(func() {
+		b.Post = func(string) int {
 			doomed.die()
 			return 200
 		}
 	})
-	_, err := a.RecordEvent(t.Context(), event("e", "deliver a"))
-	requireCode(t, err, abi.CodeUnavailable)
+	_, err := a.RecordEvent(t.Context(), Event("e", "deliver a"))
+	RequireCode(t, err, abi.CodeUnavailable)
 	held, err := other.host.fleet.Held(t.Context())
 	require.NoError(t, err)
 	require.Len(t, held, 1)
@@ -350,18 +350,18 @@ func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 	_, err = other.SetMode(t.Context(), &abi.AdapterMode{Reason: "test"})
 	require.NoError(t, err)
 
-	b.set(func() { b.post, b.find = nil, answercheck.FoundAbsent })
+	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
 	p := other.current.Load().provider
-	clock.add(p.settle() + p.deadline(abi.OpRecordEvent)/2) // enough for what this host itself had sent
-	r, err := other.RecordEvent(t.Context(), event("e", "deliver a"))
+	clock.Add(p.settle() + p.deadline(abi.OpRecordEvent)/2) // enough for what this host itself had sent
+	r, err := other.RecordEvent(t.Context(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	require.Equal(t, abi.StatusUncertain, r.Status, "a request of the dead host may still land")
 	require.NotNil(t, r.RetryAfterMS)
-	clock.add(time.Duration(*r.RetryAfterMS) * time.Millisecond)
-	r, err = other.RecordEvent(t.Context(), event("e", "deliver a"))
+	clock.Add(time.Duration(*r.RetryAfterMS) * time.Millisecond)
+	r, err = other.RecordEvent(t.Context(), Event("e", "deliver a"))
 	require.NoError(t, err)
 	require.Equal(t, abi.StatusCommitted, r.Status)
-	require.Equal(t, []string{"e/a", "e/a"}, b.sent())
+	require.Equal(t, []string{"e/a", "e/a"}, b.Sent())
 }
 
 // TestALateWriteIsCountedAndNamed: a host is paused between checking its session and sending. In that time another host
@@ -388,13 +388,13 @@ func TestALateWriteIsCountedAndNamed(t *testing.T) {
 		}
 		return next(ctx)
 	}
-	clock := &fakeClock{}
-	host := paused.slot(t, server.URL, Options{Intercept: pausedAt, Now: clock.now})
-	other = s.join().slot(t, server.URL, Options{Now: clock.now})
+	clock := &FakeClock{}
+	host := paused.slot(t, server.URL, Options{Intercept: pausedAt, Now: clock.Now})
+	other = s.join().slot(t, server.URL, Options{Now: clock.Now})
 	require.Zero(t, host.host.Counts().LateWrites)
-	r, err := host.RecordEvent(t.Context(), event("e", "deliver a"))
+	r, err := host.RecordEvent(t.Context(), Event("e", "deliver a"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"e/a"}, b.sent(), "nothing holds it back any more")
+	require.Equal(t, []string{"e/a"}, b.Sent(), "nothing holds it back any more")
 	require.Equal(t, abi.StatusUncertain, r.Status)
 	require.Contains(t, strings.Join(r.Warnings, "\n"), "late_write: host "+host.host.name)
 	require.Equal(t, host.host.name, r.Trace.Host)
@@ -415,7 +415,7 @@ func TestALateWriteIsCountedAndNamed(t *testing.T) {
 
 	_, err = other.SetMode(t.Context(), &abi.AdapterMode{Reason: "test"})
 	require.NoError(t, err)
-	clock.add(time.Minute)
+	clock.Add(time.Minute)
 	m, err := other.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "the next phase"})
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(m.Warnings, "\n"), "late_write", "it was before this wall")
@@ -434,9 +434,9 @@ func TestLateWritesOfOneMomentAreAllNamed(t *testing.T) {
 		}
 		return next(ctx)
 	}
-	host := paused.slot(t, server.URL, Options{Now: (&fakeClock{}).now, Intercept: late})
+	host := paused.slot(t, server.URL, Options{Now: (&FakeClock{}).Now, Intercept: late})
 	for _, id := range []string{"e", "f"} {
-		_, err := host.RecordEvent(t.Context(), event(id, "deliver a"))
+		_, err := host.RecordEvent(t.Context(), Event(id, "deliver a"))
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 2, host.host.Counts().LateWrites)
@@ -487,7 +487,7 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 	const batch = 40
 	for seed := uint64(0); deaths > 0; seed++ {
 		random := rand.New(rand.NewPCG(seed, 22))
-		b, clock := &world{clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, &fakeClock{}
+		b, clock := &world{clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, &FakeClock{}
 		server := httptest.NewServer(b)
 		s := newShared(t)
 		type life struct {
@@ -507,12 +507,12 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 				}
 				return answer, err
 			}
-			h, err := New(t.Context(), Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Now: clock.now,
+			h, err := New(t.Context(), Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Now: clock.Now,
 				Limits: Limits{Pool: 1}, Intercept: intercept,
 				OpenStore: func(context.Context, string) (state.Store, error) { return m, nil }})
 			require.NoError(t, err)
-			patient(h)
-			slot, err := h.Open(t.Context(), ProviderConfig{Name: "probe", Module: probeModule,
+			Patient(h)
+			slot, err := h.Open(t.Context(), ProviderConfig{Name: "probe", Module: ProbeModule,
 				Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
 			require.NoError(t, err)
 			m.steps.Store(1 + random.Int64N(40))
@@ -524,7 +524,7 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 		}
 		hosts := []*life{open(), open()}
 		for i := range batch {
-			e := event(fmt.Sprintf("e%03d", i), "append turns x; deliver "+strings.Join(crashParts, " "))
+			e := Event(fmt.Sprintf("e%03d", i), "append turns x; deliver "+strings.Join(crashParts, " "))
 			for tries := 0; ; tries++ {
 				require.Less(t, tries, 20, "seed %d: an event must come to its end", seed)
 				at := random.IntN(len(hosts))
@@ -539,7 +539,7 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 				if r.Status == abi.StatusCommitted {
 					break
 				}
-				clock.add(10 * time.Second)
+				clock.Add(10 * time.Second)
 			}
 		}
 		last, err := s.store.LastSeq(t.Context(), spaceOf(t, hosts[0].slot), "turns")
@@ -567,22 +567,22 @@ func eventsOf(parts []string) []string {
 // TestASwapIsOneForAll: once a swap has returned at one host, no call at another host gets an answer of the old
 // provider, and none fails.
 func TestASwapIsOneForAll(t *testing.T) {
-	server, _ := backend(t)
+	server, _ := Backend(t)
 	s := newShared(t)
 	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
 	config := func(greeting string) ProviderConfig {
-		return ProviderConfig{Name: "probe", Module: probeModule, Namespace: greeting,
+		return ProviderConfig{Name: "probe", Module: ProbeModule, Namespace: greeting,
 			Block:   abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"K"}}`, server.URL)),
-			Secrets: map[string]Secret{"K": {Value: func() (string, error) { return testSecret, nil }, Origin: server.URL}}}
+			Secrets: map[string]Secret{"K": {Value: func() (string, error) { return TestSecret, nil }, Origin: server.URL}}}
 	}
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for client := range 2 {
 		wg.Go(func() {
 			for n := 0; !stop.Load(); n++ {
-				_, err := b.RecordEvent(context.Background(), event(fmt.Sprintf("c%de%d", client, n), "append turns x"))
+				_, err := b.RecordEvent(context.Background(), Event(fmt.Sprintf("c%de%d", client, n), "append turns x"))
 				assert.NoError(t, err)
-				_, err = b.Retrieve(context.Background(), ask("read turns"))
+				_, err = b.Retrieve(context.Background(), Ask("read turns"))
 				assert.NoError(t, err)
 			}
 		})
@@ -592,12 +592,12 @@ func TestASwapIsOneForAll(t *testing.T) {
 		slots := []*Slot{a, b}
 		_, err := slots[n%2].Swap(t.Context(), config(name))
 		if n%2 == 1 && err != nil { // b may have followed in the meantime
-			requireCode(t, err, abi.CodeConflict)
+			RequireCode(t, err, abi.CodeConflict)
 			continue
 		}
 		require.NoError(t, err)
 		for _, slot := range slots {
-			r, err := slot.Retrieve(t.Context(), ask("read turns"))
+			r, err := slot.Retrieve(t.Context(), Ask("read turns"))
 			require.NoError(t, err)
 			require.Equal(t, name, r.Trace.Scope.BackendNamespace)
 			m, err := slot.Manifest(t.Context())
@@ -624,16 +624,16 @@ func TestASwapIsOneForAll(t *testing.T) {
 }
 
 func TestAHostThatCannotLoadWhatServesAnswersNothing(t *testing.T) {
-	server, _ := backend(t)
+	server, _ := Backend(t)
 	s := newShared(t)
 	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
-	other := ProviderConfig{Name: "probe", Module: probeModule,
+	other := ProviderConfig{Name: "probe", Module: ProbeModule,
 		Block:   abi.Raw(fmt.Sprintf(`{"url":%q,"api_key":{"secret":"OTHER"}}`, server.URL)),
-		Secrets: map[string]Secret{"OTHER": {Value: func() (string, error) { return testSecret, nil }, Origin: server.URL}}}
+		Secrets: map[string]Secret{"OTHER": {Value: func() (string, error) { return TestSecret, nil }, Origin: server.URL}}}
 	_, err := a.Swap(t.Context(), other)
 	require.NoError(t, err)
-	_, err = b.Retrieve(t.Context(), ask("read turns"))
-	e := requireCode(t, err, abi.CodeUnavailable, "this one cannot load it", "OTHER")
+	_, err = b.Retrieve(t.Context(), Ask("read turns"))
+	e := RequireCode(t, err, abi.CodeUnavailable, "this one cannot load it", "OTHER")
 	require.Equal(t, "provider_not_loaded", e.Reason)
 	_, err = a.Swap(t.Context(), a.current.Load().provider.config)
 	require.NoError(t, err)

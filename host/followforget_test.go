@@ -31,7 +31,7 @@ func followed(t *testing.T, dir string) (*Host, *Slot) {
 	t.Helper()
 	h, err := New(context.Background(), Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
-	s, err := h.Open(context.Background(), history(t, ""))
+	s, err := h.Open(context.Background(), History(t, ""))
 	require.NoError(t, err)
 	require.NoError(t, s.Shadow(context.Background(), mem0Config(t), ShadowOptions{SamplePercent: 100}))
 	return h, s
@@ -50,27 +50,27 @@ func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	h, s := followed(t, dir)
-	e := event("e1", "My cat is called Zorvex.")
+	e := Event("e1", "My cat is called Zorvex.")
 	e.SessionID = "cat"
 	_, err := s.RecordEvent(ctx, e)
 	require.NoError(t, err)
-	told(t, s, "e2", "I live in Oslo.")
-	until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
-	_, err = s.Retrieve(ctx, &abi.RetrieveRequest{Query: "the cat Zorvex", Scope: testScope, SessionID: "new"})
+	Told(t, s, "e2", "I live in Oslo.")
+	Until(t, "it has everything", func() bool { return ShadowOf(t, s).State == report.FollowerReady })
+	_, err = s.Retrieve(ctx, &abi.RetrieveRequest{Query: "the cat Zorvex", Scope: TestScope, SessionID: "new"})
 	require.NoError(t, err)
-	until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 1 })
-	require.Contains(t, atFollower(t, s, testScope, "the cat Zorvex"), "Zorvex")
+	Until(t, "it was asked", func() bool { return ShadowOf(t, s).Report.Answers == 1 })
+	require.Contains(t, atFollower(t, s, TestScope, "the cat Zorvex"), "Zorvex")
 
-	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: "cat", Reason: "asked"})
+	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, SessionID: "cat", Reason: "asked"})
 	require.NoError(t, err)
 	require.Equal(t, abi.ForgetDone, r.Status, "%v", r.DerivedMayRemain)
 	require.Equal(t, []string{"e1"}, r.Removed[NativeArchived])
 	require.Len(t, r.Removed["memory (mem0)"], 1)
 	require.Contains(t, strings.Join(r.DerivedMayRemain, "\n"), "at mem0, which follows: history: mem0 keeps")
-	require.NotContains(t, atFollower(t, s, testScope, "the cat Zorvex in Oslo"), "Zorvex")
-	require.Contains(t, atFollower(t, s, testScope, "the cat Zorvex in Oslo"), "Oslo")
-	require.Zero(t, shadowOf(t, s).Report.Answers)
-	past, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, From: "1990-01-01T00:00:00Z",
+	require.NotContains(t, atFollower(t, s, TestScope, "the cat Zorvex in Oslo"), "Zorvex")
+	require.Contains(t, atFollower(t, s, TestScope, "the cat Zorvex in Oslo"), "Oslo")
+	require.Zero(t, ShadowOf(t, s).Report.Answers)
+	past, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, From: "1990-01-01T00:00:00Z",
 		To: "1990-01-02T00:00:00Z"})
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(past.DerivedMayRemain, "\n"), "was not asked", "the one that serves was")
@@ -79,25 +79,25 @@ func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 	require.Nil(t, known, "the follower's own ledger has lost it")
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
-	require.Empty(t, dataHas(t, dir, "Zorvex"))
+	require.Empty(t, DataHas(t, dir, "Zorvex"))
 }
 
 func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	h, s := followed(t, dir)
-	for _, e := range []*abi.MemoryEvent{event("e1", "My cat is called Zorvex."), event("e2", "I live in Oslo.")} {
+	for _, e := range []*abi.MemoryEvent{Event("e1", "My cat is called Zorvex."), Event("e2", "I live in Oslo.")} {
 		e.UserID = map[string]string{"e1": "ann", "e2": "bob"}[e.EventID]
 		_, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
 	}
-	until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
-	ann, bob := testScope, testScope
+	Until(t, "it has everything", func() bool { return ShadowOf(t, s).State == report.FollowerReady })
+	ann, bob := TestScope, TestScope
 	ann.PersonaID, bob.PersonaID = "ann", "bob"
 	for i, scope := range []abi.MemoryScope{ann, bob} {
 		_, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "what do you know of me", Scope: scope, SessionID: "new"})
 		require.NoError(t, err)
-		until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == int64(i+1) })
+		Until(t, "it was asked", func() bool { return ShadowOf(t, s).Report.Answers == int64(i+1) })
 	}
 	require.Contains(t, atFollower(t, s, ann, "the cat Zorvex"), "Zorvex")
 
@@ -118,11 +118,11 @@ func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, page.Answers, 1)
 	require.Equal(t, "bob", page.Answers[0].Scope.PersonaID)
-	again := event("e1", "My cat is called Zorvex.")
+	again := Event("e1", "My cat is called Zorvex.")
 	again.UserID = "ann"
 	_, err = s.RecordEvent(ctx, again)
-	requireCode(t, err, abi.CodeConflict, "was forgotten")
+	RequireCode(t, err, abi.CodeConflict, "was forgotten")
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
-	require.Empty(t, dataHas(t, dir, "Zorvex"))
+	require.Empty(t, DataHas(t, dir, "Zorvex"))
 }

@@ -112,18 +112,18 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 	h, s, err := rememberer(filled, testcache.Dir(), 0)
 	require.NoError(t, err)
 	tell := func(s *Slot, id, text string) error {
-		_, err := s.RecordEvent(ctx, event(id, text))
+		_, err := s.RecordEvent(ctx, Event(id, text))
 		return err
 	}
 	require.NoError(t, tell(s, "m1", "my cat is called zorvex"))
-	fill(t, h, 0, 120)
-	require.NoError(t, h.archive.Tend(ctx))
-	require.NotEmpty(t, segmentFiles(t, h))
+	Fill(t, h, 0, 120)
+	Tend(t, h)
+	require.NotEmpty(t, SegmentFiles(t, h))
 	require.NoError(t, tell(s, "m2", "zorvex likes milk"))
 	require.NoError(t, tell(s, "kept", "I like tea"))
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
-	require.NotEmpty(t, dataHas(t, filled, "zorvex"))
+	require.NotEmpty(t, DataHas(t, filled, "zorvex"))
 
 	for step, killed := 1, true; killed; step++ {
 		require.Less(t, step, 100)
@@ -144,12 +144,12 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 		require.NoError(t, err, "step %d", step)
 		require.Equal(t, abi.ForgetDone, r.Status, "step %d: %v", step, r.DerivedMayRemain)
 		for _, id := range []string{"m1", "m2"} {
-			requireCode(t, tell(s, id, "zorvex again"), abi.CodeConflict, "was forgotten")
+			RequireCode(t, tell(s, id, "zorvex again"), abi.CodeConflict, "was forgotten")
 			kept, err := h.ledger.Entry(ctx, spaceOf(t, s), id)
 			require.NoError(t, err)
 			require.Nil(t, kept)
 		}
-		archived := allArchived(t, h, 0)
+		archived := AllArchived(t, h, 0)
 		require.Len(t, archived, 121)
 		for _, e := range archived {
 			require.NotContains(t, string(abi.Marshal(&e)), "zorvex", "step %d", step)
@@ -159,13 +159,13 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 		strays, err := segments.Strays(h.archive.Dir, list)
 		require.NoError(t, err)
 		require.Empty(t, strays, "step %d: a segment that is not known may hold anything", step)
-		found, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "zorvex", Scope: testScope, SessionID: "new"})
+		found, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "zorvex", Scope: TestScope, SessionID: "new"})
 		require.NoError(t, err)
 		require.NotContains(t, strings.ToLower(string(abi.Marshal(found))), "cat is called")
 		require.Contains(t, found.FormattedContext, "I like tea")
 		require.NoError(t, s.Close(ctx))
 		require.NoError(t, h.Close(ctx))
-		require.Empty(t, dataHas(t, dir, "zorvex"), "step %d", step)
+		require.Empty(t, DataHas(t, dir, "zorvex"), "step %d", step)
 		t.Logf("step %d: killed %v", step, killed)
 	}
 }

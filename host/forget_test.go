@@ -1,9 +1,7 @@
 package host
 
 import (
-	"bytes"
 	"context"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +15,7 @@ import (
 )
 
 func forgetEvents(ids ...string) *abi.ForgetRequest {
-	return &abi.ForgetRequest{Scope: testScope, EventIDs: ids, Reason: "asked"}
+	return &abi.ForgetRequest{Scope: TestScope, EventIDs: ids, Reason: "asked"}
 }
 
 func TestForgettingWithAProviderThatCannot(t *testing.T) {
@@ -26,15 +24,15 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true,
 		Engines: []Engine{extism.Engine()}})
 	require.NoError(t, err)
-	patient(h)
-	s, err := h.Open(ctx, probeConfig(`{}`))
+	Patient(h)
+	s, err := h.Open(ctx, ProbeConfig(`{}`))
 	require.NoError(t, err)
-	text, first := "zorvex", event("e1", "echo one")
+	text, first := "zorvex", Event("e1", "echo one")
 	first.Messages = append(first.Messages, abi.Message{Role: abi.RoleAssistant, Content: &text}) // the probe keeps none
 	_, err = s.RecordEvent(ctx, first)
 	require.NoError(t, err)
-	told(t, s, "e2", "echo two")
-	require.NotEmpty(t, dataHas(t, dir, "zorvex"))
+	Told(t, s, "e2", "echo two")
+	require.NotEmpty(t, DataHas(t, dir, "zorvex"))
 	r, err := s.Forget(ctx, forgetEvents("e1", "unknown"))
 	require.NoError(t, err)
 	require.Equal(t, abi.ForgetPartial, r.Status)
@@ -42,7 +40,7 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	require.Len(t, r.DerivedMayRemain, 1)
 	require.Contains(t, r.DerivedMayRemain[0], "probe has no forget")
 	require.Equal(t, abi.OpForget, r.Trace.Operation)
-	require.Empty(t, dataHas(t, dir, "zorvex"))
+	require.Empty(t, DataHas(t, dir, "zorvex"))
 	kept, err := h.ledger.Entry(ctx, spaceOf(t, s), "e1")
 	require.NoError(t, err)
 	require.Equal(t, delivery.Hash{}, kept.Hash, "no digest of a text that could be guessed")
@@ -53,26 +51,26 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 
 	refused := func(s *Slot) {
 		for _, id := range []string{"e1", "unknown"} {
-			_, err = s.RecordEvent(ctx, event(id, "echo one"))
-			requireCode(t, err, abi.CodeConflict, "was forgotten")
+			_, err = s.RecordEvent(ctx, Event(id, "echo one"))
+			RequireCode(t, err, abi.CodeConflict, "was forgotten")
 			require.Equal(t, "forgotten", abi.AsError(err).Reason)
 		}
 	}
 	refused(s)
-	_, err = s.ResetScope(ctx, testScope)
+	_, err = s.ResetScope(ctx, TestScope)
 	require.NoError(t, err)
 	refused(s) // in the next generation
-	added, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("e1", "echo one"),
-		*event("e2", "echo two"), *event("e3", "echo three")}})
+	added, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*Event("e1", "echo one"),
+		*Event("e2", "echo two"), *Event("e3", "echo three")}})
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveReceipt{Added: 2}, added, "the reset erased e2, and forgot nothing")
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
 
-	h = open(t, Options{DataDir: dir, Archive: true})
-	s = openSlot(t, h, probeConfig(`{}`))
+	h = Open(t, Options{DataDir: dir, Archive: true})
+	s = OpenSlot(t, h, ProbeConfig(`{}`))
 	refused(s) // after a restart
-	other := event("e1", "echo one")
+	other := Event("e1", "echo one")
 	other.UserID = "somebody else"
 	_, err = s.RecordEvent(ctx, other)
 	require.NoError(t, err)
@@ -80,10 +78,10 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 
 func TestForgettingASessionAndARangeOfTime(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
-	s := openSlot(t, h, probeConfig(`{}`))
+	h := Open(t, Options{Archive: true})
+	s := OpenSlot(t, h, ProbeConfig(`{}`))
 	at := func(id, session, when string) *abi.MemoryEvent {
-		e := event(id, "echo x")
+		e := Event(id, "echo x")
 		e.SessionID, e.Timestamp = session, when
 		return e
 	}
@@ -92,33 +90,33 @@ func TestForgettingASessionAndARangeOfTime(t *testing.T) {
 		_, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
 	}
-	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: "a", Reason: "x"})
+	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, SessionID: "a", Reason: "x"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"e1"}, r.Removed[NativeArchived])
-	r, err = s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, From: "2026-01-02T12:00:00+02:00",
+	r, err = s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, From: "2026-01-02T12:00:00+02:00",
 		To: "2026-01-02T10:00:00Z", Reason: "x"}) // a single moment, inclusive at both ends
 	require.NoError(t, err)
 	require.Equal(t, []string{"e2"}, r.Removed[NativeArchived])
 	for _, e := range []*abi.MemoryEvent{at("e1", "a", "2026-01-01T10:00:00Z"), at("new", "a", "2026-01-01T10:00:00Z"),
 		at("e2", "c", "2026-01-02T10:00:00Z")} {
 		_, err := s.RecordEvent(ctx, e)
-		requireCode(t, err, abi.CodeConflict, "was forgotten")
+		RequireCode(t, err, abi.CodeConflict, "was forgotten")
 	}
 	_, err = s.RecordEvent(ctx, at("later", "a", "2099-01-01T10:00:00Z"))
 	require.NoError(t, err, "the session goes on")
-	left := allArchived(t, h, 0)
+	left := AllArchived(t, h, 0)
 	require.Len(t, left, 2)
 	require.Equal(t, "e3", left[0].EventID)
 }
 
 func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{})
-	before := probeConfig(`{}`)
+	h := Open(t, Options{})
+	before := ProbeConfig(`{}`)
 	before.Namespace = "before"
-	old, s := openSlot(t, h, before), openSlot(t, h, probeConfig(`{}`))
+	old, s := OpenSlot(t, h, before), OpenSlot(t, h, ProbeConfig(`{}`))
 	for id, session := range map[string]string{"e1": "a", "e2": "b"} {
-		e := event(id, "echo x")
+		e := Event(id, "echo x")
 		e.SessionID = session
 		for _, slot := range []*Slot{old, s} {
 			_, err := slot.RecordEvent(ctx, e)
@@ -126,7 +124,7 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 		}
 	}
 	forget := func(session string) *abi.ForgetReceipt {
-		r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: session, Reason: "x"})
+		r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, SessionID: session, Reason: "x"})
 		require.NoError(t, err)
 		return r
 	}
@@ -143,9 +141,9 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 		}
 	}
 
-	own := openSlot(t, h, history(t, "own"))
-	told(t, own, "e3", "I like tea")
-	r, err := own.Forget(ctx, &abi.ForgetRequest{Scope: testScope, SessionID: event("e3", "").SessionID, Reason: "x"})
+	own := OpenSlot(t, h, History(t, "own"))
+	Told(t, own, "e3", "I like tea")
+	r, err := own.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, SessionID: Event("e3", "").SessionID, Reason: "x"})
 	require.NoError(t, err)
 	require.Len(t, r.Removed, 1)
 	kept, err := h.ledger.Entry(ctx, spaceOf(t, own), "e3")
@@ -155,16 +153,16 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 
 func TestForgettingIsRefusedBehindTheWallAndByNativeIDsWithoutAProvider(t *testing.T) {
 	ctx := context.Background()
-	s := probeSlot(t, `{}`)
-	told(t, s, "e1", "echo one")
-	_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, NativeIDs: []string{"m1"}, Reason: "x"})
-	requireCode(t, err, abi.CodeUnsupported, "has no forget")
-	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: testScope, Reason: "x"})
-	requireCode(t, err, abi.CodeInvalidArgument, "exactly one of")
+	s := ProbeSlot(t, `{}`)
+	Told(t, s, "e1", "echo one")
+	_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, NativeIDs: []string{"m1"}, Reason: "x"})
+	RequireCode(t, err, abi.CodeUnsupported, "has no forget")
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, Reason: "x"})
+	RequireCode(t, err, abi.CodeInvalidArgument, "exactly one of")
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	_, err = s.Forget(ctx, forgetEvents("e1"))
-	requireCode(t, err, abi.CodeReadOnly, "nothing is forgotten")
+	RequireCode(t, err, abi.CodeReadOnly, "nothing is forgotten")
 	records, err := s.host.store.Records(ctx, tableForgotten, nil, nil, 0)
 	require.NoError(t, err)
 	require.Empty(t, records)
@@ -172,14 +170,14 @@ func TestForgettingIsRefusedBehindTheWallAndByNativeIDsWithoutAProvider(t *testi
 
 func TestForgettingNamesProvidersThatDoNotServe(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{})
-	before := probeConfig(`{}`)
+	h := Open(t, Options{})
+	before := ProbeConfig(`{}`)
 	before.Namespace = "before"
-	old := openSlot(t, h, before)
-	told(t, old, "e1", "echo one")
-	c := probeConfig(`{}`)
+	old := OpenSlot(t, h, before)
+	Told(t, old, "e1", "echo one")
+	c := ProbeConfig(`{}`)
 	c.Namespace = "now"
-	s := openSlot(t, h, c)
+	s := OpenSlot(t, h, c)
 	r, err := s.Forget(ctx, forgetEvents("e1"))
 	require.NoError(t, err)
 	require.Len(t, r.DerivedMayRemain, 2)
@@ -194,9 +192,9 @@ func TestForgettingNamesProvidersThatDoNotServe(t *testing.T) {
 
 func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 	ctx := context.Background()
-	s := probeSlot(t, `{}`)
-	told(t, s, "e1", "echo one")
-	told(t, s, "e2", "echo two")
+	s := ProbeSlot(t, `{}`)
+	Told(t, s, "e1", "echo one")
+	Told(t, s, "e2", "echo two")
 	space := spaceOf(t, s)
 	for id, native := range map[string][]string{"e1": {"m1"}, "e2": {"m1", "m2"}} {
 		e, err := s.host.ledger.Entry(ctx, space, id)
@@ -208,7 +206,7 @@ func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 	}
 	var b state.Batch
 	require.NoError(t, s.host.ledger.ForgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
-	told(t, s, "e3", "status queued")
+	Told(t, s, "e3", "status queued")
 	for id, want := range map[string]bool{"unknown": false, "e3": true} {
 		unseen, err := s.host.ledger.Forget(ctx, &b, space, id, true)
 		require.NoError(t, err)
@@ -220,24 +218,4 @@ func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, left, e != nil, id)
 	}
-}
-
-// dataHas returns the files in a folder that contain a text.
-func dataHas(t *testing.T, dir, text string) (files []string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, e := range entries {
-		path := dir + "/" + e.Name()
-		if e.IsDir() {
-			files = append(files, dataHas(t, path, text)...)
-			continue
-		}
-		content, err := os.ReadFile(path)
-		require.NoError(t, err)
-		if bytes.Contains(content, []byte(text)) {
-			files = append(files, path)
-		}
-	}
-	return files
 }

@@ -44,7 +44,7 @@ func smallDisk(t *testing.T) (dir string, full func()) {
 
 // long is turn with some KiB of incompressible text.
 func long(person string, n int) *abi.MemoryEvent {
-	e := turn(person, n)
+	e := Turn(person, n)
 	text := ""
 	for len(text) < 4<<10 {
 		text += fmt.Sprintf("%016x ", rand.Uint64())
@@ -62,8 +62,8 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 		t.Run(fmt.Sprint("given=", given), func(t *testing.T) {
 			ctx := context.Background()
 			dir, full := smallDisk(t)
-			h := open(t, Options{DataDir: dir, Archive: !given})
-			s := openSlot(t, h, history(t, ""))
+			h := Open(t, Options{DataDir: dir, Archive: !given})
+			s := OpenSlot(t, h, History(t, ""))
 			if given {
 				give(t, s, true, "bob", 0, 2)
 			}
@@ -76,7 +76,7 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 				}
 				require.NoError(t, err)
 			}
-			record(t, s, "cy", 0, 3)
+			Record(t, s, "cy", 0, 3)
 			full()
 			if given {
 				much := new(report.BackfillEvents)
@@ -84,29 +84,29 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 					much.Events = append(much.Events, *long("dan", n))
 				}
 				_, err := s.BackfillEvents(ctx, much)
-				requireCode(t, err, abi.CodeUnavailable, "no space left", "make room")
+				RequireCode(t, err, abi.CodeUnavailable, "no space left", "make room")
 			}
 			full()
 
-			_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 100, Given: given})
+			_, err := s.Backfill(ctx, History(t, "next"), BackfillOptions{Rate: 100, Given: given})
 			require.NoError(t, err)
 			full()
-			b := untilState(t, s, report.FollowerWaiting)
+			b := UntilState(t, s, report.FollowerWaiting)
 			require.Contains(t, b.Progress.Error.Message, "no space left")
 			require.Contains(t, b.Progress.Error.Hint, "make room")
-			require.Equal(t, turnIDs("cy", 0, 3), remembered(t, s, "cy"))
+			require.Equal(t, TurnIDs("cy", 0, 3), Remembered(t, s, "cy"))
 			m, err := s.Manifest(ctx)
 			require.NoError(t, err)
 			require.Empty(t, m.Namespace, "the old memory serves on")
 
 			full()
-			record(t, s, "cy", 3, 5)
-			serves(t, s, "next")
-			require.Equal(t, turnIDs("ann", 0, 150), remembered(t, s, "ann"), "each once")
+			Record(t, s, "cy", 3, 5)
+			Serves(t, s, "next")
+			require.Equal(t, TurnIDs("ann", 0, 150), Remembered(t, s, "ann"), "each once")
 			if given {
-				require.Equal(t, turnIDs("cy", 3, 5), remembered(t, s, "cy"))
+				require.Equal(t, TurnIDs("cy", 3, 5), Remembered(t, s, "cy"))
 			} else {
-				require.Equal(t, turnIDs("cy", 0, 5), remembered(t, s, "cy"))
+				require.Equal(t, TurnIDs("cy", 0, 5), Remembered(t, s, "cy"))
 			}
 		})
 	}
@@ -116,22 +116,22 @@ func TestABackfillWaitsForRoomOnTheDisk(t *testing.T) {
 func TestAnArchiveIsSealedOnceThereIsRoom(t *testing.T) {
 	ctx := context.Background()
 	dir, full := smallDisk(t)
-	h := open(t, Options{DataDir: dir, Archive: true})
+	h := Open(t, Options{DataDir: dir, Archive: true})
 	h.archive.Close() // maintenance is run by the test
-	fill(t, h, 0, 200)
-	s := openSlot(t, h, history(t, ""))
-	record(t, s, "ann", 0, 5)
-	fill(t, h, 200, 500)
+	Fill(t, h, 0, 200)
+	s := OpenSlot(t, h, History(t, ""))
+	Record(t, s, "ann", 0, 5)
+	Fill(t, h, 200, 500)
 	full()
 	require.ErrorIs(t, h.archive.Tend(ctx), syscall.ENOSPC)
-	require.Len(t, allArchived(t, h, 0), 505)
+	require.Len(t, AllArchived(t, h, 0), 505)
 	files, err := filepath.Glob(filepath.Join(dir, "archive", "*"))
 	require.NoError(t, err)
 	require.Empty(t, files, "nothing half is left behind")
 	full()
-	require.NoError(t, h.archive.Tend(ctx))
-	require.NotEmpty(t, segmentFiles(t, h))
-	require.Len(t, allArchived(t, h, 0), 505)
+	Tend(t, h)
+	require.NotEmpty(t, SegmentFiles(t, h))
+	require.Len(t, AllArchived(t, h, 0), 505)
 	check, err := h.Archive().ArchiveCheck(ctx)
 	require.NoError(t, err)
 	require.Empty(t, check.Problems)
@@ -141,7 +141,7 @@ func TestAnArchiveIsSealedOnceThereIsRoom(t *testing.T) {
 func TestHealthNamesAFullDisk(t *testing.T) {
 	ctx := context.Background()
 	dir, full := smallDisk(t)
-	s := openSlot(t, open(t, Options{DataDir: dir}), history(t, ""))
+	s := OpenSlot(t, Open(t, Options{DataDir: dir}), History(t, ""))
 	health := func() *abi.BackendHealth {
 		h, err := s.Health(ctx)
 		require.NoError(t, err)
@@ -154,12 +154,12 @@ func TestHealthNamesAFullDisk(t *testing.T) {
 		require.Less(t, n, 1000)
 		_, refused = s.RecordEvent(ctx, long("ann", n))
 	}
-	requireCode(t, refused, abi.CodeUnavailable, "no space left")
+	RequireCode(t, refused, abi.CodeUnavailable, "no space left")
 	require.Equal(t, abi.HealthDegraded, health().Status)
 	require.Contains(t, health().Warnings[len(health().Warnings)-1], "store_failing: the last write could not be kept: ")
 	require.Contains(t, health().Warnings[len(health().Warnings)-1], "make room")
 	full()
-	record(t, s, "bob", 0, 1)
+	Record(t, s, "bob", 0, 1)
 	require.Equal(t, abi.HealthOK, health().Status)
 }
 
@@ -173,17 +173,17 @@ func (refusingStore) Commit(context.Context, *state.Batch) (state.CommitResult, 
 // A segment whose record could not be committed is not damage: its file is removed.
 func TestASegmentThatWasNotCommittedLeavesNoFile(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{Archive: true})
+	h := Open(t, Options{Archive: true})
 	h.archive.Close() // maintenance is run by the test
-	fill(t, h, 0, 120)
+	Fill(t, h, 0, 120)
 	store := h.archive.Store
 	h.archive.Store = refusingStore{store}
 	require.ErrorIs(t, h.archive.Tend(ctx), state.ErrUnavailable)
-	require.Empty(t, segmentFiles(t, h))
+	require.Empty(t, SegmentFiles(t, h))
 	h.archive.Store = store
 	check, err := h.Archive().ArchiveCheck(ctx)
 	require.NoError(t, err)
 	require.Empty(t, check.Problems)
-	require.NoError(t, h.archive.Tend(ctx))
-	require.NotEmpty(t, segmentFiles(t, h))
+	Tend(t, h)
+	require.NotEmpty(t, SegmentFiles(t, h))
 }

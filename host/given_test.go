@@ -22,7 +22,7 @@ func lifeOf(t *testing.T, o Options, within func(h *Host, s *Slot)) {
 	o.Durability, o.CacheDir = "process", testcache.Dir()
 	h, err := New(ctx, o)
 	require.NoError(t, err)
-	s, err := h.Open(ctx, history(t, ""))
+	s, err := h.Open(ctx, History(t, ""))
 	require.NoError(t, err)
 	within(h, s)
 	require.NoError(t, s.Close(ctx))
@@ -34,7 +34,7 @@ func give(t testing.TB, s *Slot, first bool, person string, from, to int) *repor
 	t.Helper()
 	request := &report.BackfillEvents{First: first}
 	for ; from < to; from++ {
-		request.Events = append(request.Events, *turn(person, from))
+		request.Events = append(request.Events, *Turn(person, from))
 	}
 	receipt, err := s.BackfillEvents(context.Background(), request)
 	require.NoError(t, err)
@@ -47,9 +47,9 @@ func TestAMemoryIsFilledFromAFileWithoutAnArchive(t *testing.T) {
 		ctx, dir := context.Background(), t.TempDir()
 		o := Options{DataDir: dir, Archive: archived}
 		lifeOf(t, o, func(h *Host, s *Slot) {
-			record(t, s, "ann", 0, 10)
-			record(t, s, "bob", 900, 901)
-			_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: []string{"ann-00101"}, Reason: "r"})
+			Record(t, s, "ann", 0, 10)
+			Record(t, s, "bob", 900, 901)
+			_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: PersonScope("ann"), EventIDs: []string{"ann-00101"}, Reason: "r"})
 			require.NoError(t, err)
 			require.EqualValues(t, 3, give(t, s, true, "cy", 0, 3).Added)
 			receipt := give(t, s, true, "ann", 100, 500) // what was given before is dropped
@@ -57,36 +57,36 @@ func TestAMemoryIsFilledFromAFileWithoutAnArchive(t *testing.T) {
 			require.Equal(t, report.ArchiveReceipt{Added: 300, Present: 0}, *give(t, s, false, "bob", 0, 300))
 			require.Equal(t, report.ArchiveReceipt{Present: 10}, *give(t, s, false, "bob", 0, 10))
 
-			plan, err := s.BackfillPlan(ctx, history(t, "next"), BackfillOptions{Given: true})
+			plan, err := s.BackfillPlan(ctx, History(t, "next"), BackfillOptions{Given: true})
 			require.NoError(t, err)
 			require.EqualValues(t, 699, plan.Events)
-			_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true, Rate: 400})
+			_, err = s.Backfill(ctx, History(t, "next"), BackfillOptions{Given: true, Rate: 400})
 			require.NoError(t, err)
-			record(t, s, "ann", 610, 615)
-			until(t, "a part is filled", func() bool {
+			Record(t, s, "ann", 610, 615)
+			Until(t, "a part is filled", func() bool {
 				b, err := s.BackfillStatus(ctx)
 				require.NoError(t, err)
 				return b.Progress.Done > 30
 			})
-			_, err = s.ResetScope(ctx, personScope("bob")) // while it is being filled
+			_, err = s.ResetScope(ctx, PersonScope("bob")) // while it is being filled
 			require.NoError(t, err)
-			record(t, s, "bob", 901, 902)
+			Record(t, s, "bob", 901, 902)
 		})
 		lifeOf(t, o, func(h *Host, s *Slot) {
-			record(t, s, "ann", 615, 617) // before it is resumed
+			Record(t, s, "ann", 615, 617) // before it is resumed
 			b, err := s.BackfillStatus(ctx)
 			require.NoError(t, err)
 			require.Equal(t, report.FollowerStopped, b.State)
 			unfinished, err := s.UnfinishedBackfill(ctx)
 			require.NoError(t, err)
 			require.True(t, unfinished.Given)
-			_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true, Resume: true})
+			_, err = s.Backfill(ctx, History(t, "next"), BackfillOptions{Given: true, Resume: true})
 			require.NoError(t, err)
-			serves(t, s, "next")
-			want := append(append(turnIDs("ann", 100, 101), turnIDs("ann", 102, 500)...), turnIDs("ann", 610, 617)...)
-			require.Equal(t, want, remembered(t, s, "ann"))
-			require.Equal(t, turnIDs("bob", 901, 902), remembered(t, s, "bob"))
-			require.Empty(t, remembered(t, s, "cy"))
+			Serves(t, s, "next")
+			want := append(append(TurnIDs("ann", 100, 101), TurnIDs("ann", 102, 500)...), TurnIDs("ann", 610, 617)...)
+			require.Equal(t, want, Remembered(t, s, "ann"))
+			require.Equal(t, TurnIDs("bob", 901, 902), Remembered(t, s, "bob"))
+			require.Empty(t, Remembered(t, s, "cy"))
 
 			stats, err := h.given.ArchiveStats(ctx)
 			require.NoError(t, err)
@@ -103,20 +103,20 @@ func TestAMemoryIsFilledFromAFileWithoutAnArchive(t *testing.T) {
 
 func TestGivenEventsAreRefusedForgottenAndThrownAway(t *testing.T) {
 	ctx := context.Background()
-	h := open(t, Options{})
-	s := openSlot(t, h, history(t, ""))
-	_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true})
-	require.Equal(t, "nothing_given", requireCode(t, err, abi.CodeInvalidArgument).Reason)
+	h := Open(t, Options{})
+	s := OpenSlot(t, h, History(t, ""))
+	_, err := s.Backfill(ctx, History(t, "next"), BackfillOptions{Given: true})
+	require.Equal(t, "nothing_given", RequireCode(t, err, abi.CodeInvalidArgument).Reason)
 	_, err = s.BackfillEvents(ctx, &report.BackfillEvents{Events: []abi.MemoryEvent{{EventID: "x"}}})
-	requireCode(t, err, abi.CodeInvalidArgument, "events[0]")
+	RequireCode(t, err, abi.CodeInvalidArgument, "events[0]")
 
 	give(t, s, true, "ann", 0, 300)
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true, Rate: 20})
+	_, err = s.Backfill(ctx, History(t, "next"), BackfillOptions{Given: true, Rate: 20})
 	require.NoError(t, err)
-	_, err = s.BackfillEvents(ctx, &report.BackfillEvents{First: true, Events: []abi.MemoryEvent{*turn("ann", 1)}})
-	require.Equal(t, "backfill", requireCode(t, err, abi.CodeConflict, "discard").Reason)
+	_, err = s.BackfillEvents(ctx, &report.BackfillEvents{First: true, Events: []abi.MemoryEvent{*Turn("ann", 1)}})
+	require.Equal(t, "backfill", RequireCode(t, err, abi.CodeConflict, "discard").Reason)
 
-	receipt, err := s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: turnIDs("ann", 299, 300),
+	receipt, err := s.Forget(ctx, &abi.ForgetRequest{Scope: PersonScope("ann"), EventIDs: TurnIDs("ann", 299, 300),
 		Reason: "r"})
 	require.NoError(t, err)
 	require.Contains(t, receipt.Removed[NativeArchived], "ann-00299")
@@ -127,9 +127,9 @@ func TestGivenEventsAreRefusedForgottenAndThrownAway(t *testing.T) {
 
 	_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 	require.NoError(t, err)
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Given: true})
-	require.Equal(t, "backfill", requireCode(t, err, abi.CodeConflict, "goes on", "discard").Reason)
-	_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 20})
+	_, err = s.Backfill(ctx, History(t, "next"), BackfillOptions{Given: true})
+	require.Equal(t, "backfill", RequireCode(t, err, abi.CodeConflict, "goes on", "discard").Reason)
+	_, err = s.Backfill(ctx, History(t, "next"), BackfillOptions{Rate: 20})
 	require.NoError(t, err, "it goes on with what it was given")
 	_, err = s.BackfillStop(ctx, &report.BackfillStop{Discard: true})
 	require.NoError(t, err)
@@ -145,25 +145,25 @@ func TestAPersonErasedWhileAMemoryIsFilledIsNotFilled(t *testing.T) {
 	brief.Leave(t)
 	for _, given := range []bool{false, true} {
 		ctx := context.Background()
-		h := open(t, Options{Archive: !given})
-		s := openSlot(t, h, history(t, ""))
-		record(t, s, "ann", 0, 200)
-		record(t, s, "bob", 0, 200)
+		h := Open(t, Options{Archive: !given})
+		s := OpenSlot(t, h, History(t, ""))
+		Record(t, s, "ann", 0, 200)
+		Record(t, s, "bob", 0, 200)
 		if given {
 			give(t, s, true, "ann", 0, 200)
 			give(t, s, false, "bob", 0, 200)
 		}
-		_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{Rate: 300, Given: given})
+		_, err := s.Backfill(ctx, History(t, "next"), BackfillOptions{Rate: 300, Given: given})
 		require.NoError(t, err)
-		until(t, "a part is filled", func() bool {
+		Until(t, "a part is filled", func() bool {
 			b, err := s.BackfillStatus(ctx)
 			require.NoError(t, err)
 			return b.Progress.Done > 20
 		})
 		_, err = s.ErasePersona(ctx, &report.PersonaRequest{PersonaID: "ann", Reason: "asked"}, nil)
 		require.NoError(t, err)
-		serves(t, s, "next")
-		require.Empty(t, remembered(t, s, "ann"), "given: %v", given)
-		require.Equal(t, turnIDs("bob", 0, 200), remembered(t, s, "bob"))
+		Serves(t, s, "next")
+		require.Empty(t, Remembered(t, s, "ann"), "given: %v", given)
+		require.Equal(t, TurnIDs("bob", 0, 200), Remembered(t, s, "bob"))
 	}
 }

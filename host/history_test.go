@@ -120,7 +120,7 @@ func (m *troubled) ReadLog(ctx context.Context, space state.Space, q state.LogQu
 // lossy is a backend in these runs. It stores parts of events, loses answers and requests, and delays requests: they
 // arrive within 2 s after the event was first sent, by the hosts' clock, which is within the guest's settle_ms.
 type lossy struct {
-	clock    *fakeClock
+	clock    *FakeClock
 	recorder *past.Recorder
 	random   *rand.Rand
 
@@ -150,7 +150,7 @@ func (d *lossy) store(part string) {
 func (d *lossy) advance(by time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := d.clock.now().Add(by)
+	now := d.clock.Now().Add(by)
 	d.late = slices.DeleteFunc(d.late, func(l latePart) bool {
 		if l.at.After(now) {
 			return false
@@ -158,7 +158,7 @@ func (d *lossy) advance(by time.Duration) {
 		d.store(l.part)
 		return true
 	})
-	d.clock.add(by)
+	d.clock.Add(by)
 }
 
 // sending records when an event is first recorded.
@@ -166,7 +166,7 @@ func (d *lossy) sending(event string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.first[event].IsZero() {
-		d.first[event] = d.clock.now()
+		d.first[event] = d.clock.Now()
 	}
 }
 
@@ -197,7 +197,7 @@ func (d *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fate := d.random.IntN(10)
 	switch {
 	case fate == 0: // the request is lost
-	case fate == 1 && at.After(d.clock.now()):
+	case fate == 1 && at.After(d.clock.Now()):
 		d.late = append(d.late, latePart{part, at})
 	default:
 		d.store(part)
@@ -220,7 +220,7 @@ type drama struct {
 // play runs clients until each has recorded its events, and returns the history.
 func play(t *testing.T, seed uint64, p plant) []past.Op {
 	random := rand.New(rand.NewPCG(seed, 22))
-	clock, rec := &fakeClock{}, past.NewRecorder()
+	clock, rec := &FakeClock{}, past.NewRecorder()
 	back := &lossy{clock: clock, recorder: rec, random: rand.New(rand.NewPCG(seed, 23)),
 		first: map[string]time.Time{}, have: map[string]int{}, calls: map[string]int{}}
 	server := httptest.NewServer(back)
@@ -229,9 +229,9 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 	s := newShared(t)
 	for i := range 3 {
 		m := &troubled{member: s.join(), plant: p, old: map[string]state.Entries{}}
-		o := Options{Now: clock.now, Limits: Limits{Pool: 2}}
+		o := Options{Now: clock.Now, Limits: Limits{Pool: 2}}
 		if p == earlyResend && i == 0 {
-			o.Now = func() time.Time { return clock.now().Add(time.Hour) }
+			o.Now = func() time.Time { return clock.Now().Add(time.Hour) }
 		}
 		o.Intercept = func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (
 			NativeAnswer, error) {
@@ -244,7 +244,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 			return answer, err
 		}
 		o.OpenStore = func(context.Context, string) (state.Store, error) { return m, nil }
-		m.slot = netSlot(t, server.URL, o)
+		m.slot = NetSlot(t, server.URL, o)
 		d.hosts = append(d.hosts, m)
 	}
 	over, end := context.WithCancel(t.Context())
@@ -323,9 +323,9 @@ func (d *drama) client(client int, random *rand.Rand) {
 	scope := fmt.Sprintf("s%d", client/2)
 	var outstanding sync.WaitGroup
 	for i := range d.events {
-		e := event(fmt.Sprintf("%sc%de%02d", scope, client, i), "deliver a b")
+		e := Event(fmt.Sprintf("%sc%de%02d", scope, client, i), "deliver a b")
 		if local := random.IntN(3) == 0; local {
-			e = event(e.EventID, "echo nothing")
+			e = Event(e.EventID, "echo nothing")
 		}
 		e.UserID = scope
 		d.back.sending(e.EventID)
@@ -385,7 +385,7 @@ func (d *drama) record(client int, scope string, at *Slot, e *abi.MemoryEvent) a
 func (d *drama) retrieve(client int, scope string, at *Slot) {
 	op := past.Op{Kind: past.Retrieve, Client: client, Scope: scope, Call: d.rec.Now()}
 	r, err := at.Retrieve(d.t.Context(), &abi.RetrieveRequest{Query: "read events", SessionID: "s2",
-		Scope: abi.MemoryScope{RunID: testScope.RunID, PersonaID: scope}})
+		Scope: abi.MemoryScope{RunID: TestScope.RunID, PersonaID: scope}})
 	op.Return = d.rec.Now()
 	if err != nil {
 		return

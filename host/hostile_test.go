@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/test/logs"
 )
@@ -34,12 +35,12 @@ func TestHostileModuleThatGrowsItsTableForever(t *testing.T) {
 	for name, wasm := range map[string][]byte{"metered": growsItsTable().bytes(t),
 		"not metered": withTypedElements(t)} {
 		t.Run(name, func(t *testing.T) {
-			h := open(t, Options{})
+			h := host.Open(t, host.Options{})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := h.Open(t.Context(), ProviderConfig{Name: "hand", Module: wasm, Source: "test"})
+			_, err := h.Open(t.Context(), host.ProviderConfig{Name: "hand", Module: wasm, Source: "test"})
 			runtime.ReadMemStats(&after)
-			requireCode(t, err, abi.CodeInternal, "unreachable")
+			host.RequireCode(t, err, abi.CodeInternal, "unreachable")
 			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(160<<20), "bytes allocated")
 		})
 	}
@@ -71,8 +72,8 @@ func TestHostileModuleThatDeclaresALargeTable(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			m.table = c.limits
-			_, err := Inspect(m.bytes(t), Limits{})
-			requireCode(t, err, abi.CodeInvalidArgument, c.says)
+			_, err := host.Inspect(m.bytes(t), host.Limits{})
+			host.RequireCode(t, err, abi.CodeInvalidArgument, c.says)
 		})
 	}
 }
@@ -90,8 +91,8 @@ func TestHostileModuleThatNeverFinishesCompiling(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			m := goodModule()
 			m.code = map[string][]byte{abi.InitExport: code}
-			_, err := open(t, Options{}).Load(t.Context(), m.bytes(t))
-			requireCode(t, err, abi.CodeInvalidArgument, "too long to compile", "split that function")
+			_, err := host.Open(t, host.Options{}).Load(t.Context(), m.bytes(t))
+			host.RequireCode(t, err, abi.CodeInvalidArgument, "too long to compile", "split that function")
 		})
 	}
 }
@@ -99,7 +100,7 @@ func TestHostileModuleThatNeverFinishesCompiling(t *testing.T) {
 // An engine allocates memory for as many items as a module announces, and the Go runtime ends the process if there is
 // not enough memory.
 func TestHostileModuleThatAnnouncesMoreThanItHas(t *testing.T) {
-	h := open(t, Options{})
+	h := host.Open(t, host.Options{})
 	for _, id := range []wasmbin.SectionID{wasmbin.SectionElement, wasmbin.SectionCode, wasmbin.SectionData} {
 		t.Run(id.String(), func(t *testing.T) {
 			sections, err := wasmbin.Sections(goodModule().bytes(t))
@@ -119,7 +120,7 @@ func TestHostileModuleThatAnnouncesMoreThanItHas(t *testing.T) {
 				}
 			}
 			_, err = h.Load(t.Context(), out)
-			requireCode(t, err, abi.CodeInvalidArgument, "4294967295", "announced, but only 0 bytes follow")
+			host.RequireCode(t, err, abi.CodeInvalidArgument, "4294967295", "announced, but only 0 bytes follow")
 		})
 	}
 }
@@ -131,8 +132,8 @@ func TestHostileModuleWithALargeManifest(t *testing.T) {
 		fmt.Fprintf(&list, `{"name":"p%d","kind":"control"},`, i)
 	}
 	began := time.Now()
-	_, err := Inspect(goodModule().says(`"providers":[`, `"providers":[`+list.String()).bytes(t), Limits{})
-	requireCode(t, err, abi.CodeInvalidArgument, "has a manifest of", "the limit is 524288")
+	_, err := host.Inspect(goodModule().says(`"providers":[`, `"providers":[`+list.String()).bytes(t), host.Limits{})
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "has a manifest of", "the limit is 524288")
 	assert.Less(t, time.Since(began), 5*time.Second)
 }
 
@@ -140,41 +141,19 @@ func TestHostileModuleWithALargeManifest(t *testing.T) {
 func TestHostileModuleWithManyGlobals(t *testing.T) {
 	m := goodModule()
 	m.globals = 100
-	_, err := open(t, Options{}).Load(t.Context(), m.bytes(t))
+	_, err := host.Open(t, host.Options{}).Load(t.Context(), m.bytes(t))
 	require.NoError(t, err)
 	m.globals = 65_535
-	_, err = open(t, Options{}).Load(t.Context(), m.bytes(t))
-	requireCode(t, err, abi.CodeInvalidArgument, "too long to compile", "65535 globals", "fewer globals")
-}
-
-func TestHostileModuleThatWritesStateForever(t *testing.T) {
-	s := openSlot(t, open(t, Options{Limits: Limits{StateWriteBytes: 1000}}), probeConfig(`{}`))
-	half := strings.Repeat("x", 500)
-	for _, commands := range []string{"put a " + half + ";put b " + half, "append a " + half + ";append a " + half,
-		strings.Repeat("del x;", 20)} {
-		_, err := s.RecordEvent(t.Context(), event("too much", commands))
-		e := requireCode(t, err, abi.CodeTooLarge, "the limit is 1000", "limits.state_write_bytes")
-		assert.Equal(t, "state_writes", e.Reason)
-	}
-	assert.Zero(t, s.host.stateWrites.Load())
-	told(t, s, "the same key", "put a "+half+";put a "+half+";put a 2")
-	assert.Equal(t, []string{"2"}, retrieved(t, s, "get a"))
-	assert.Zero(t, s.host.stateWrites.Load())
-
-	s.host.stateWrites.Store(stateWritesInFlight) // as if other operations held it
-	_, err := s.RecordEvent(t.Context(), event("too many", "put a 1"))
-	e := requireCode(t, err, abi.CodeRateLimited, "134217728")
-	assert.Equal(t, "state_writes_in_flight", e.Reason)
-	s.host.stateWrites.Store(0)
-	requireUsable(t, s, "afterwards")
+	_, err = host.Open(t, host.Options{}).Load(t.Context(), m.bytes(t))
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "too long to compile", "65535 globals", "fewer globals")
 }
 
 func TestHostileModuleThatForgesLogLines(t *testing.T) {
 	var out logs.Buffer
 	logger := hclog.New(&hclog.LoggerOptions{Output: &out})
-	s := openSlot(t, open(t, Options{Logger: logger}), probeConfig(`{}`))
+	s := host.OpenSlot(t, host.Open(t, host.Options{Logger: logger}), host.ProbeConfig(`{}`))
 	before := strings.Count(out.String(), "\n")
-	told(t, s, "1", "log fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x")
+	host.Told(t, s, "1", "log fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x")
 	assert.Contains(t, out.String(), `fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x`)
 	assert.Equal(t, before+1, strings.Count(out.String(), "\n"), out.String())
 	assert.NotContains(t, out.String(), "\x1b")

@@ -1,6 +1,6 @@
 //go:build unix
 
-package host
+package host_test
 
 import (
 	"path/filepath"
@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
 )
 
 func TestHostileCassetteThatIsAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	_, err := Replay(t.Context(), ReplayOptions{Path: pipe,
-		Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
-	requireCode(t, err, abi.CodeInvalidArgument, "is not a regular file", "copy it to a file")
+	_, err := host.Replay(t.Context(), host.ReplayOptions{Path: pipe,
+		Module: func(cassette.Load) ([]byte, error) { return host.ProbeModule, nil }})
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "is not a regular file", "copy it to a file")
 }

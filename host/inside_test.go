@@ -16,7 +16,7 @@ import (
 // request in, answer out), and the start of an instance. tools/bench runs it together with the baselines.
 func BenchmarkInside(b *testing.B) {
 	slot := func(b *testing.B, c ProviderConfig) (*Slot, *Provider) {
-		s := openSlot(b, open(b, Options{}), c)
+		s := OpenSlot(b, Open(b, Options{}), c)
 		return s, s.current.Load().provider
 	}
 	call := func(b *testing.B, op string, body []byte) {
@@ -45,7 +45,7 @@ func BenchmarkInside(b *testing.B) {
 		call(b, abi.OpRetrieve, abi.Marshal(r))
 	})
 	b.Run("instantiate", func(b *testing.B) {
-		_, p := slot(b, probeConfig(`{}`))
+		_, p := slot(b, ProbeConfig(`{}`))
 		starter, err := p.host.starter(p)
 		require.NoError(b, err)
 		for b.Loop() {

@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -7,66 +7,67 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestInterceptorSeesACallAndDecidesWhatComesOfIt(t *testing.T) {
-	server, calls := backend(t)
-	var seen []NativeCall
-	answer := func(next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	server, calls := host.Backend(t)
+	var seen []host.NativeCall
+	answer := func(next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		return next(context.Background())
 	}
-	s := netSlot(t, server.URL, Options{Intercept: func(_ context.Context, c NativeCall,
-		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	s := host.NetSlot(t, server.URL, host.Options{Intercept: func(_ context.Context, c host.NativeCall,
+		next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		seen = append(seen, c)
 		return answer(next)
 	}})
-	retrieved(t, s, "http item id=a/b h:x-api-key={{secret:api_key}} q:x=1")
+	host.Retrieved(t, s, "http item id=a/b h:x-api-key={{secret:api_key}} q:x=1")
 	require.Len(t, seen, 1)
-	assert.Equal(t, NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: testScope, Generation: 1,
+	assert.Equal(t, host.NativeCall{Provider: "probe", Operation: abi.OpRetrieve, Scope: host.TestScope, Generation: 1,
 		Route: "item", Origin: "api", Protocol: "http",
 		Class: abi.ClassRead, Method: "GET", URL: server.URL + "/items/a%2Fb?x=1", Body: []byte{}}, seen[0],
 		"the secret is in a header, which is not shown")
 
-	answer = func(func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
-		return NativeAnswer{Status: 429, Header: map[string][]string{"Retry-After": {"7"}}, Body: []byte("slow down")},
+	answer = func(func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
+		return host.NativeAnswer{Status: 429, Header: map[string][]string{"Retry-After": {"7"}}, Body: []byte("slow down")},
 			nil
 	}
-	said := retrieved(t, s, "http get")[0]
+	said := host.Retrieved(t, s, "http get")[0]
 	assert.Contains(t, said, `"status":429`)
 	assert.Contains(t, said, `"retry-after":"7"`)
 	assert.Contains(t, said, "slow down")
 
-	answer = func(func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
-		return NativeAnswer{}, errors.New("cut off")
+	answer = func(func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
+		return host.NativeAnswer{}, errors.New("cut off")
 	}
-	_, err := s.Retrieve(context.Background(), ask("http get"))
-	requireCode(t, err, abi.CodeUnavailable, "cut off")
+	_, err := s.Retrieve(context.Background(), host.Ask("http get"))
+	host.RequireCode(t, err, abi.CodeUnavailable, "cut off")
 	assert.EqualValues(t, 1, calls.Load(), "nothing was sent that the interceptor kept")
 
-	answer = func(next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	answer = func(next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		if _, err := next(context.Background()); err != nil {
-			return NativeAnswer{}, err
+			return host.NativeAnswer{}, err
 		}
 		return next(context.Background())
 	}
-	assert.Contains(t, told(t, s, "e", `http post body={"a":1}`)[0], `body={"a":1}`,
+	assert.Contains(t, host.Told(t, s, "e", `http post body={"a":1}`)[0], `body={"a":1}`,
 		"a call can be made again, its body too")
 	assert.EqualValues(t, 3, calls.Load())
 }
 
 func TestInterceptorNeverSeesWhatTheHostRefuses(t *testing.T) {
-	server, _ := backend(t)
+	server, _ := host.Backend(t)
 	var seen atomic.Int64
-	s := netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall,
-		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	s := host.NetSlot(t, server.URL, host.Options{Intercept: func(ctx context.Context, _ host.NativeCall,
+		next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		seen.Add(1)
 		return next(ctx)
 	}})
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	_, err = s.Retrieve(context.Background(), ask("http post body={}"))
-	requireCode(t, err, abi.CodeReadOnly)
+	_, err = s.Retrieve(context.Background(), host.Ask("http post body={}"))
+	host.RequireCode(t, err, abi.CodeReadOnly)
 	assert.Zero(t, seen.Load())
 }

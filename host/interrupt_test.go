@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,40 +38,40 @@ func beyondTheMeter(t testing.TB, module []byte) []byte {
 }
 
 func TestGuestsAreMetered(t *testing.T) {
-	m, err := probeSlot(t, `{}`).Manifest(context.Background())
+	m, err := host.ProbeSlot(t, `{}`).Manifest(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, "wazero, metered", m.Engine)
 	assert.Empty(t, m.Health.Warnings)
-	module, err := Inspect(probeModule, Limits{})
+	module, err := host.Inspect(host.ProbeModule, host.Limits{})
 	require.NoError(t, err)
-	engine, warnings := EngineOf(module, probeModule)
+	engine, warnings := host.EngineOf(module, host.ProbeModule)
 	assert.Equal(t, m.Engine, engine)
 	assert.Empty(t, warnings)
 	assert.Equal(t, m.Module.SHA256, module.SHA256, "the hash is of the module as it was given")
 }
 
 func TestModuleThatCannotBeMeteredFallsBackAndSaysSo(t *testing.T) {
-	wasm := beyondTheMeter(t, probeModule)
-	h := impatient(open(t, Options{}))
-	s := openSlot(t, h, ProviderConfig{Name: "probe", Module: wasm, Source: "builtin", Block: abi.Raw(`{}`)})
+	wasm := beyondTheMeter(t, host.ProbeModule)
+	h := host.Impatient(host.Open(t, host.Options{}))
+	s := host.OpenSlot(t, h, host.ProviderConfig{Name: "probe", Module: wasm, Source: "builtin", Block: abi.Raw(`{}`)})
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, "wazero, context check", m.Engine)
 	require.Len(t, m.Health.Warnings, 1)
 	assert.Contains(t, m.Health.Warnings[0], "not_metered: ")
-	module, err := Inspect(wasm, Limits{})
+	module, err := host.Inspect(wasm, host.Limits{})
 	require.NoError(t, err)
-	engine, warnings := EngineOf(module, wasm)
+	engine, warnings := host.EngineOf(module, wasm)
 	assert.Equal(t, m.Engine, engine)
 	assert.Equal(t, m.Health.Warnings, warnings)
 
-	_, err = s.Retrieve(context.Background(), ask("spin"))
-	e := requireCode(t, err, abi.CodeTimeout, "stopped in")
+	_, err = s.Retrieve(context.Background(), host.Ask("spin"))
+	e := host.RequireCode(t, err, abi.CodeTimeout, "stopped in")
 	assert.Contains(t, e.Hint, "it loops, or its deadline is too short")
-	requireUsable(t, s, "after the spin")
-	_, err = s.Swap(context.Background(), probeConfig(`{}`))
+	host.RequireUsable(t, s, "after the spin")
+	_, err = s.Swap(context.Background(), host.ProbeConfig(`{}`))
 	require.NoError(t, err, "both ways live side by side")
-	requireUsable(t, s, "after the swap")
+	host.RequireUsable(t, s, "after the swap")
 }
 
 func TestStartThatDoesNotReturnIsStopped(t *testing.T) {
@@ -81,9 +82,9 @@ func TestStartThatDoesNotReturnIsStopped(t *testing.T) {
 	start.code, start.start = map[string][]byte{abi.InitExport: {}, abi.Marker: loop}, abi.Marker
 	for name, module := range map[string]*handMade{"_initialize": initialize, "the start function": start} {
 		t.Run(name, func(t *testing.T) {
-			h := open(t, Options{Limits: Limits{StartDeadline: 50 * time.Millisecond}})
-			_, err := h.Open(context.Background(), ProviderConfig{Name: "hand", Module: module.bytes(t)})
-			requireCode(t, err, abi.CodeTimeout, "stopped in")
+			h := host.Open(t, host.Options{Limits: host.Limits{StartDeadline: 50 * time.Millisecond}})
+			_, err := h.Open(context.Background(), host.ProviderConfig{Name: "hand", Module: module.bytes(t)})
+			host.RequireCode(t, err, abi.CodeTimeout, "stopped in")
 		})
 	}
 }
@@ -92,20 +93,20 @@ func TestStartThatDoesNotReturnIsStopped(t *testing.T) {
 // the guests kept it, neither could run before the guests return.
 func TestSpinningGuestsLeaveOneProcessorToOthers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx, stop := context.WithCancel(context.Background())
 	var spinning sync.WaitGroup
 	for range 3 {
 		spinning.Go(func() {
-			_, err := s.Retrieve(ctx, ask("spin"))
+			_, err := s.Retrieve(ctx, host.Ask("spin"))
 			assert.Equal(t, abi.CodeTimeout, abi.CodeOf(err))
 		})
 	}
 	for range 5 {
 		runtime.GC()
-		assert.Equal(t, []string{"fine"}, retrieved(t, s, "echo fine"))
+		assert.Equal(t, []string{"fine"}, host.Retrieved(t, s, "echo fine"))
 	}
 	stop()
 	spinning.Wait()
-	requireUsable(t, s, "after all")
+	host.RequireUsable(t, s, "after all")
 }

@@ -39,15 +39,15 @@ func writer(work string) error {
 	if err != nil {
 		return err
 	}
-	patient(h)
-	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: probeModule,
+	Patient(h)
+	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: ProbeModule,
 		Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	if err != nil {
 		return err
 	}
 	for i := from; i < to; i++ {
 		id := fmt.Sprintf("e%03d", i)
-		r, err := s.RecordEvent(ctx, event(id, "append turns "+id+"; deliver "+strings.Join(crashParts, " ")))
+		r, err := s.RecordEvent(ctx, Event(id, "append turns "+id+"; deliver "+strings.Join(crashParts, " ")))
 		if err != nil {
 			return err
 		}

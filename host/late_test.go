@@ -13,7 +13,7 @@ import (
 
 func TestTheOldestLateWritesAreRemoved(t *testing.T) {
 	ctx := t.Context()
-	h := open(t, Options{Durability: "process"})
+	h := Open(t, Options{Durability: "process"})
 	put := func(b *state.Batch, n int) {
 		b.PutRecord(tableLate, binary.BigEndian.AppendUint64(nil, uint64(n)), abi.Marshal(&report.LateWrite{At: "t",
 			Host: "h", Route: "r", EventIDs: []string{}}))

@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
 )
 
 // allEvents reads every page of a list.
-func allEvents(t *testing.T, s *Slot, q report.EventQuery) (list []report.ListedEvent, pages int) {
+func allEvents(t *testing.T, s *host.Slot, q report.EventQuery) (list []report.ListedEvent, pages int) {
 	t.Helper()
 	for {
 		page, err := s.ListEvents(context.Background(), q)
@@ -28,18 +29,18 @@ func allEvents(t *testing.T, s *Slot, q report.EventQuery) (list []report.Listed
 }
 
 func TestTheLedgerIsListedInPages(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	var want []string
 	for i := range 7 {
 		id := fmt.Sprintf("e%d", i)
 		if i == 3 {
-			told(t, s, id, "echo ask-"+id+"; status queued")
+			host.Told(t, s, id, "echo ask-"+id+"; status queued")
 		} else {
-			told(t, s, id, "append turns x")
+			host.Told(t, s, id, "append turns x")
 		}
 		want = append(want, id)
 	}
-	list, pages := allEvents(t, s, report.EventQuery{Scope: testScope, Limit: 3})
+	list, pages := allEvents(t, s, report.EventQuery{Scope: host.TestScope, Limit: 3})
 	assert.Equal(t, 3, pages)
 	var ids []string
 	for _, e := range list {
@@ -52,41 +53,41 @@ func TestTheLedgerIsListedInPages(t *testing.T) {
 	}
 	assert.Equal(t, want, ids)
 	for state, n := range map[string]int{"queued": 1, "committed": 6, "lost": 0, "sent": 0} {
-		list, _ := allEvents(t, s, report.EventQuery{Scope: testScope, States: []string{state}})
+		list, _ := allEvents(t, s, report.EventQuery{Scope: host.TestScope, States: []string{state}})
 		assert.Len(t, list, n, state)
 	}
 	for session, n := range map[string]int{"s1": 7, "t": 0} {
-		list, _ := allEvents(t, s, report.EventQuery{Scope: testScope, SessionID: session,
+		list, _ := allEvents(t, s, report.EventQuery{Scope: host.TestScope, SessionID: session,
 			States: []string{"queued", "committed"}})
 		assert.Len(t, list, n, session)
 	}
-	both, _ := allEvents(t, s, report.EventQuery{Scope: testScope, States: []string{"queued", "committed"}, Limit: 2})
+	both, _ := allEvents(t, s, report.EventQuery{Scope: host.TestScope, States: []string{"queued", "committed"}, Limit: 2})
 	assert.Len(t, both, 7)
-	_, err := s.ListEvents(context.Background(), report.EventQuery{Scope: testScope, States: []string{"queue"}})
-	e := requireCode(t, err, abi.CodeInvalidArgument, `"queue"`)
+	_, err := s.ListEvents(context.Background(), report.EventQuery{Scope: host.TestScope, States: []string{"queue"}})
+	e := host.RequireCode(t, err, abi.CodeInvalidArgument, `"queue"`)
 	assert.Equal(t, "did you mean queued?", e.Hint)
 	_, err = s.ListEvents(context.Background(), report.EventQuery{})
-	requireCode(t, err, abi.CodeInvalidArgument, "run_id")
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "run_id")
 }
 
 func TestAResetScopeListsItsNewGenerationOnly(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx := context.Background()
-	told(t, s, "old", "append turns x")
-	_, err := s.ResetScope(ctx, testScope)
+	host.Told(t, s, "old", "append turns x")
+	_, err := s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
-	page, err := s.ListEvents(ctx, report.EventQuery{Scope: testScope})
+	page, err := s.ListEvents(ctx, report.EventQuery{Scope: host.TestScope})
 	require.NoError(t, err)
 	assert.Empty(t, page.Events)
 	assert.EqualValues(t, 2, page.Generation)
 }
 
 func TestScopesAreListedInPagesWithWhatIsOpen(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx := context.Background()
 	var want []string
 	for i := range 5 {
-		e := event("e", "echo ask-e; status queued")
+		e := host.Event("e", "echo ask-e; status queued")
 		e.RunID = fmt.Sprintf("run-%d", i)
 		want = append(want, e.RunID)
 		_, err := s.RecordEvent(ctx, e)
@@ -113,6 +114,6 @@ func TestScopesAreListedInPagesWithWhatIsOpen(t *testing.T) {
 	assert.Equal(t, want, runs)
 	for _, cursor := range []string{"x", "00"} {
 		_, err := s.ListScopes(ctx, report.ScopeQuery{After: cursor})
-		requireCode(t, err, abi.CodeInvalidArgument, "after")
+		host.RequireCode(t, err, abi.CodeInvalidArgument, "after")
 	}
 }

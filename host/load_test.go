@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/engine/wasmbin"
 	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/stretchr/testify/assert"
@@ -148,7 +149,7 @@ func (m *handMade) bytes(t testing.TB) []byte {
 
 func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 	i32, i64 := []wasmbin.ValueType{wasmbin.I32}, []wasmbin.ValueType{wasmbin.I64}
-	probe := probeModule
+	probe := host.ProbeModule
 	for _, c := range []struct {
 		name string
 		wasm []byte
@@ -215,45 +216,45 @@ func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 			[]string{"no export readiness", "background[0]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Inspect(c.wasm, Limits{})
-			e := requireCode(t, err, abi.CodeInvalidArgument, c.says...)
+			_, err := host.Inspect(c.wasm, host.Limits{})
+			e := host.RequireCode(t, err, abi.CodeInvalidArgument, c.says...)
 			assert.Equal(t, "bad_module", e.Reason)
 		})
 	}
-	_, err := Inspect(goodModule().bytes(t), Limits{})
+	_, err := host.Inspect(goodModule().bytes(t), host.Limits{})
 	require.NoError(t, err, "and the one from which they were made is accepted")
 }
 
 func TestBadModuleLeavesTheSlotUnharmed(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	for name, c := range map[string]ProviderConfig{
+	s := host.ProbeSlot(t, `{}`)
+	for name, c := range map[string]host.ProviderConfig{
 		"no wasm":       {Name: "probe", Module: []byte("no")},
-		"no provider":   {Name: "prob", Module: probeModule},
-		"wrong block":   {Name: "probe", Module: probeModule, Block: abi.Raw(`{"urll":"x"}`)},
-		"wrong word":    {Name: "probe", Word: "backend", Module: probeModule},
+		"no provider":   {Name: "prob", Module: host.ProbeModule},
+		"wrong block":   {Name: "probe", Module: host.ProbeModule, Block: abi.Raw(`{"urll":"x"}`)},
+		"wrong word":    {Name: "probe", Word: "backend", Module: host.ProbeModule},
 		"traps at once": {Name: "hand", Module: goodModule().bytes(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Swap(context.Background(), c)
 			require.Error(t, err)
 			assert.Contains(t, abi.AsError(err).Hint, "the slot still serves probe")
-			requireUsable(t, s, name)
+			host.RequireUsable(t, s, name)
 		})
 	}
 }
 
 func TestInspectReadsPowersOffTheImportSection(t *testing.T) {
-	m, err := Inspect(probeModule, Limits{})
+	m, err := host.Inspect(host.ProbeModule, host.Limits{})
 	require.NoError(t, err)
 	assert.Contains(t, m.Powers, abi.ImportHTTPSend)
 	assert.Contains(t, m.Exports, abi.OpNativeMutation)
-	echo, err := Inspect(testguest.Echo(), Limits{})
+	echo, err := host.Inspect(testguest.Echo(), host.Limits{})
 	require.NoError(t, err)
 	assert.Empty(t, echo.Powers, "a module that uses nothing imports nothing")
 }
 
 func TestConfigBlockIsValidatedWithTheNearestKey(t *testing.T) {
-	h := open(t, Options{})
+	h := host.Open(t, host.Options{})
 	for block, says := range map[string]string{
 		`{"heallth":"ok"}`:               `did you mean "health"`,
 		`{"health":"fine"}`:              "health",
@@ -263,13 +264,13 @@ func TestConfigBlockIsValidatedWithTheNearestKey(t *testing.T) {
 		`{"url":"http://user:pw@host/"}`: "credentials",
 		`[]`:                             "object",
 	} {
-		_, err := h.Open(context.Background(), probeConfig(block))
-		requireCode(t, err, abi.CodeInvalidArgument, says)
+		_, err := h.Open(context.Background(), host.ProbeConfig(block))
+		host.RequireCode(t, err, abi.CodeInvalidArgument, says)
 	}
 }
 
 func TestPresetOfAProviderIsLaidUnderTheBlock(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), ProviderConfig{Name: "probe_backend", Module: probeModule,
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), host.ProviderConfig{Name: "probe_backend", Module: host.ProbeModule,
 		Block: abi.Raw(`{"health":"degraded"}`)})
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
@@ -283,10 +284,10 @@ func FuzzInspectNeverPanics(f *testing.F) {
 	f.Add(goodModule().bytes(f))
 	f.Add(testguest.Echo())
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		if m, err := Inspect(wasm, Limits{}); err == nil {
+		if m, err := host.Inspect(wasm, host.Limits{}); err == nil {
 			require.NotNil(t, m.Manifest)
 		} else {
-			_ = requireCode(t, err, abi.CodeInvalidArgument)
+			_ = host.RequireCode(t, err, abi.CodeInvalidArgument)
 		}
 	})
 }
@@ -294,7 +295,7 @@ func FuzzInspectNeverPanics(f *testing.F) {
 func FuzzManifestNeverPanics(f *testing.F) {
 	f.Add([]byte(goodModule().manifest))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if _, _, err := ParseManifest(text); err == nil {
+		if _, _, err := host.ParseManifest(text); err == nil {
 			require.True(t, json.Valid(text))
 		}
 	})
@@ -303,8 +304,8 @@ func FuzzManifestNeverPanics(f *testing.F) {
 func TestAModuleIsRewrittenOnceForAllHosts(t *testing.T) {
 	cache := t.TempDir()
 	for range 2 {
-		h := open(t, Options{CacheDir: cache})
-		_, err := h.Load(t.Context(), probeModule)
+		h := host.Open(t, host.Options{CacheDir: cache})
+		_, err := h.Load(t.Context(), host.ProbeModule)
 		require.NoError(t, err)
 	}
 	files, err := filepath.Glob(filepath.Join(cache, "metered-*", "*"))

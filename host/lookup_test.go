@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"net/http"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/honcho"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
@@ -20,8 +21,8 @@ func TestTheLookupCanBeTurnedOffAndIsToldOf(t *testing.T) {
 	server := httptest.NewServer(mem0.New(mem0.Options{}))
 	t.Cleanup(server.Close)
 	m, _ := plugins.Find("mem0")
-	folder := func(noLookup bool) *Slot {
-		return openSlot(t, open(t, Options{}), ProviderConfig{Name: "simple_rag", Module: m.Wasm, Source: "builtin",
+	folder := func(noLookup bool) *host.Slot {
+		return host.OpenSlot(t, host.Open(t, host.Options{}), host.ProviderConfig{Name: "simple_rag", Module: m.Wasm, Source: "builtin",
 			NoLookup: noLookup, Block: abi.Raw(`{"url":"` + server.URL + `"}`)})
 	}
 	event := said("a", "2026-01-02T00:00:00Z", "My cat is called Zorvex.")
@@ -31,7 +32,7 @@ func TestTheLookupCanBeTurnedOffAndIsToldOf(t *testing.T) {
 	off := folder(true)
 	setUp, err := off.SetupScope(t.Context(), abi.MemoryScope{RunID: "r", PersonaID: "p"})
 	require.NoError(t, err)
-	assert.Contains(t, setUp.Warnings, warnNotLookedUp)
+	assert.Contains(t, strings.Join(setUp.Warnings, "\n"), "what was recorded before is doubled")
 	receipt, err := off.RecordEvent(t.Context(), event)
 	require.NoError(t, err)
 	assert.False(t, receipt.Duplicate)
@@ -71,7 +72,7 @@ func TestALostDataFolderDoublesNothing(t *testing.T) {
 			m, ok := plugins.Find(strings.Replace(tt.provider, "simple_rag", "mem0", 1))
 			require.True(t, ok)
 			scope := abi.MemoryScope{RunID: "r", PersonaID: "p"}
-			record := func(s *Slot, events int) (receipts []*abi.WriteReceipt) {
+			record := func(s *host.Slot, events int) (receipts []*abi.WriteReceipt) {
 				batch := &abi.EventBatch{}
 				for i := range events {
 					text := []string{"My cat is called Zorvex.", "I live in Lyon.", "I drink oolong tea.", "I row."}[i]
@@ -87,11 +88,11 @@ func TestALostDataFolderDoublesNothing(t *testing.T) {
 				require.NoError(t, err)
 				return receipts
 			}
-			folder := func() *Slot {
-				return openSlot(t, open(t, Options{}), ProviderConfig{Name: tt.provider, Module: m.Wasm,
+			folder := func() *host.Slot {
+				return host.OpenSlot(t, host.Open(t, host.Options{}), host.ProviderConfig{Name: tt.provider, Module: m.Wasm,
 					Source: "builtin", Block: abi.Raw(`{"url":"` + server.URL + `"` + tt.block + `}`)})
 			}
-			stored := func(s *Slot) map[string]int64 {
+			stored := func(s *host.Slot) map[string]int64 {
 				inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: scope})
 				require.NoError(t, err)
 				counts := map[string]int64{}
@@ -120,7 +121,8 @@ func TestALostDataFolderDoublesNothing(t *testing.T) {
 			}
 			receipt, err := folder().SetupScope(t.Context(), scope)
 			require.NoError(t, err)
-			assert.Contains(t, receipt.Warnings, warnScopeExisted)
+			assert.Contains(t, strings.Join(receipt.Warnings, "\n"), "scope_existed: ")
+			assert.NotContains(t, strings.Join(receipt.Warnings, "\n"), "memory.lookup_existing is off")
 		})
 	}
 }

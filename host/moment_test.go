@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/stretchr/testify/assert"
@@ -34,7 +35,7 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	t.Cleanup(stub.Close)
 	model := `"llm":{"base_url":"` + stub.URL + `/v1","model":"stub"}`
 	scope := abi.MemoryScope{RunID: "r", PersonaID: "p"}
-	turn := func(s *Slot, i int) error {
+	turn := func(s *host.Slot, i int) error {
 		at := time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC).Format(time.RFC3339)
 		_, err := s.RecordEvent(t.Context(), said(fmt.Sprintf("e%d", i), at,
 			fmt.Sprintf("My cat is called Zorvex%d.", i)))
@@ -43,7 +44,7 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	fact := func(i int) string { return fmt.Sprintf("Zorvex%d.", i) }
 	for _, memory := range []struct {
 		name, provider, block string
-		write                 func(s *Slot, i int) error
+		write                 func(s *host.Slot, i int) error
 		want                  func(acknowledged int) string
 	}{
 		{"full_history", "full_history", `{"max_tokens":2000}`, turn, fact},
@@ -54,7 +55,7 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 		{"layered_memory", "layered_memory", `{` + model +
 			`,"include_tail":true,"update_policy":"window","memory_window":20,"max_context_tokens":1000000}`, turn,
 			fact},
-		{"ledger_memory", "ledger_memory", `{"max_context_tokens":null}`, func(s *Slot, i int) error {
+		{"ledger_memory", "ledger_memory", `{"max_context_tokens":null}`, func(s *host.Slot, i int) error {
 			params := map[string]abi.Raw{"subject": abi.Raw(`"user"`), "predicate": abi.Raw(`"lives in"`),
 				"object": abi.Raw(strconv.Quote("Zorvex" + strconv.Itoa(i)))}
 			name := "memory_update"
@@ -67,7 +68,7 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 		}, func(int) string { return "lives in" }},
 	} {
 		t.Run(memory.name, func(t *testing.T) {
-			s := builtin(t, memory.provider, memory.block)
+			s := builtinSlot(t, memory.provider, memory.block)
 			require.NoError(t, memory.write(s, 0))
 			var acknowledged, retrieves, missing, failed atomic.Int64
 			until := time.Now().Add(lasts)
@@ -116,12 +117,12 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 // TestAReadThatIsOvertakenTwiceTakesTheTurn: a write between two state reads makes the operation repeat, at most twice;
 // then it takes the scope's lock, and the write waits.
 func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
-	server, _ := backend(t)
-	var s *Slot
+	server, _ := host.Backend(t)
+	var s *host.Slot
 	var calls int
 	var written []error
-	s = netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall,
-		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	s = host.NetSlot(t, server.URL, host.Options{Intercept: func(ctx context.Context, _ host.NativeCall,
+		next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		calls++
 		patience := time.Minute
 		if calls == 4 {
@@ -130,33 +131,33 @@ func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
 		soon, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		text := fmt.Sprintf("put k %d; put l %[1]d", calls)
-		_, err := s.RecordEvent(soon, event(fmt.Sprintf("e%d", calls), text))
+		_, err := s.RecordEvent(soon, host.Event(fmt.Sprintf("e%d", calls), text))
 		written = append(written, err)
 		return next(ctx)
 	}})
-	told(t, s, "e", "put k 0; put l 0")
-	said := retrieved(t, s, "get k; http get; get l")
+	host.Told(t, s, "e", "put k 0; put l 0")
+	said := host.Retrieved(t, s, "get k; http get; get l")
 	assert.Equal(t, []string{"3", "3"}, []string{said[0], said[2]}, "both are of one commit")
 	require.Equal(t, 4, calls, "the read ran, was repeated twice, and ran in the scope's turn")
 	for _, err := range written[:3] {
 		assert.NoError(t, err)
 	}
-	requireCode(t, written[3], abi.CodeTimeout, "an earlier write of the same scope was still running")
+	host.RequireCode(t, written[3], abi.CodeTimeout, "an earlier write of the same scope was still running")
 }
 
 // TestAReadIsNotRepeatedForAWriteBehindItsLastRead: a write after the last state read does not affect the result.
 func TestAReadIsNotRepeatedForAWriteBehindItsLastRead(t *testing.T) {
-	server, _ := backend(t)
-	var s *Slot
+	server, _ := host.Backend(t)
+	var s *host.Slot
 	var calls int
-	s = netSlot(t, server.URL, Options{Intercept: func(ctx context.Context, _ NativeCall,
-		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	s = host.NetSlot(t, server.URL, host.Options{Intercept: func(ctx context.Context, _ host.NativeCall,
+		next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		calls++
-		told(t, s, fmt.Sprintf("e%d", calls), "put k 1")
+		host.Told(t, s, fmt.Sprintf("e%d", calls), "put k 1")
 		return next(ctx)
 	}})
-	told(t, s, "e", "put k 0; put l 0")
-	said := retrieved(t, s, "get k; get l; http get")
+	host.Told(t, s, "e", "put k 0; put l 0")
+	said := host.Retrieved(t, s, "get k; get l; http get")
 	assert.Equal(t, []string{"0", "0"}, said[:2])
 	assert.Equal(t, 1, calls)
 }

@@ -18,7 +18,7 @@ import (
 // consistencyTold retrieves and returns what the trace says about memory's completeness.
 func consistencyTold(t *testing.T, s *Slot) (consistency string, warnings []string) {
 	t.Helper()
-	r, err := s.Retrieve(context.Background(), ask("echo x"))
+	r, err := s.Retrieve(context.Background(), Ask("echo x"))
 	require.NoError(t, err)
 	assert.Equal(t, s.host.stamp(), r.Trace.ConsistencyAsOf)
 	assert.Empty(t, r.Trace.IO, "the ledger says so, not the backend")
@@ -26,7 +26,7 @@ func consistencyTold(t *testing.T, s *Slot) (consistency string, warnings []stri
 }
 
 func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
+	s, b, clock := ScriptedSlot(t, Options{NoReadinessPolls: true})
 	ctx := context.Background()
 	says := func(consistency string, warnings ...string) {
 		t.Helper()
@@ -36,32 +36,32 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 	}
 	look := func(answer string) {
 		t.Helper()
-		b.set(func() { b.ready = answer })
-		_, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope})
+		b.Set(func() { b.Ready = answer })
+		_, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: TestScope})
 		require.NoError(t, err)
 	}
 	says("committed")
-	told(t, s, "at once", "echo x")
+	Told(t, s, "at once", "echo x")
 	says("committed")
-	told(t, s, "1", "echo ask-1; status queued")
-	told(t, s, "2", "echo ask-2; status queued")
+	Told(t, s, "1", "echo ask-1; status queued")
+	Told(t, s, "2", "echo ask-2; status queued")
 	says("queued", "memory_pending: 2 events")
-	told(t, s, "3", "echo ask-3; status pending")
+	Told(t, s, "3", "echo ask-3; status pending")
 	says("pending", "memory_pending: 3 events")
-	b.set(func() { b.post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(ctx, event("4", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
+	b.Set(func() { b.Post = func(string) int { return 500 } })
+	_, err := s.RecordEvent(ctx, Event("4", "deliver a"))
+	RequireCode(t, err, abi.CodeBackend)
 	says("pending", "memory_pending: 4 events")
 
 	look(`{"status":"pending","event_ids":{"lost":["2"],"pending":["1","3"]},"method":"script"}`)
 	says("pending", "memory_pending: 3 events", "memory_lost: 1 events are known not to have arrived; record them "+
 		"again")
-	b.set(func() { b.find = answercheck.FoundPresent })
-	clock.add(4 * time.Second)
+	b.Set(func() { b.Find = answercheck.FoundPresent })
+	clock.Add(4 * time.Second)
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)
 	says("committed", "memory_lost: 1 events are known not to have arrived; record them again")
-	b.set(func() { b.post = nil })
-	told(t, s, "2", "echo ask-2; status queued")
+	b.Set(func() { b.Post = nil })
+	Told(t, s, "2", "echo ask-2; status queued")
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)
 	says("committed")
 
@@ -72,9 +72,9 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 }
 
 func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
-	s, _, _ := scriptedSlot(t, Options{NoReadinessPolls: true})
-	told(t, s, "1", "echo ask-1; status queued")
-	sc, err := s.current.Load().provider.scopeOf(testScope)
+	s, _, _ := ScriptedSlot(t, Options{NoReadinessPolls: true})
+	Told(t, s, "1", "echo ask-1; status queued")
+	sc, err := s.current.Load().provider.scopeOf(TestScope)
 	require.NoError(t, err)
 	var b state.Batch
 	b.PutRecord(delivery.TableUnseen, delivery.Key(spaceOf(t, s), "1"), sc.key[:]) // in the format of older versions
@@ -84,23 +84,23 @@ func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
 	assert.Equal(t, []string{"memory_pending: 1 events"}, w)
 	m, err := s.Mode(context.Background())
 	require.NoError(t, err)
-	assert.Equal(t, []abi.MemoryScope{testScope}, m.NotReady)
+	assert.Equal(t, []abi.MemoryScope{TestScope}, m.NotReady)
 }
 
 // TestPendingEndsByItself makes the polls itself, with its own clock; usually a timer makes them once a second.
 func TestPendingEndsByItself(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
+	s, b, clock := ScriptedSlot(t, Options{NoReadinessPolls: true})
 	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
 	looks := func() (n int) {
-		b.set(func() { n = len(b.asked) })
+		b.Set(func() { n = len(b.asked) })
 		return n
 	}
-	b.set(func() {
-		b.ready, b.find = `{"status":"pending","event_ids":{"pending":["1"]},"method":"script"}`, answercheck.FoundUnknown
+	b.Set(func() {
+		b.Ready, b.Find = `{"status":"pending","event_ids":{"pending":["1"]},"method":"script"}`, answercheck.FoundUnknown
 	})
 	s.pollOutstanding(ctx, p, due)
 	assert.Empty(t, due, "nothing is delivery.Outstanding")
-	told(t, s, "1", "echo ask-1; status queued")
+	Told(t, s, "1", "echo ask-1; status queued")
 	var at []int // seconds at which there was a poll
 	for second := range 200 {
 		before := looks()
@@ -108,17 +108,17 @@ func TestPendingEndsByItself(t *testing.T) {
 		if looks() > before {
 			at = append(at, second)
 		}
-		clock.add(time.Second)
+		clock.Add(time.Second)
 	}
 	assert.Equal(t, []int{1, 3, 7, 15, 31, 63, 123, 183}, at, "1 s after the write, and then after 2 s to 60 s")
-	told(t, s, "2", "echo ask-2; status queued")
+	Told(t, s, "2", "echo ask-2; status queued")
 	s.pollOutstanding(ctx, p, due)
-	clock.add(time.Second)
+	clock.Add(time.Second)
 	before := looks()
 	s.pollOutstanding(ctx, p, due)
 	assert.Equal(t, before+1, looks(), "a new event is looked for soon")
-	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
-	clock.add(2 * time.Second)
+	b.Set(func() { b.Ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+	clock.Add(2 * time.Second)
 	s.pollOutstanding(ctx, p, due)
 	c, _ := consistencyTold(t, s)
 	assert.Equal(t, "committed", c)
@@ -127,14 +127,14 @@ func TestPendingEndsByItself(t *testing.T) {
 }
 
 func TestUncertainEndsByItselfWithoutReadiness(t *testing.T) {
-	s, b, clock := scriptedSlot(t, Options{NoReadinessPolls: true})
+	s, b, clock := ScriptedSlot(t, Options{NoReadinessPolls: true})
 	withoutCapability(s, abi.OpReadiness)
 	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
-	b.set(func() { b.post, b.find = func(string) int { return 500 }, answercheck.FoundAbsent })
-	_, err := s.RecordEvent(ctx, event("e", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
+	b.Set(func() { b.Post, b.Find = func(string) int { return 500 }, answercheck.FoundAbsent })
+	_, err := s.RecordEvent(ctx, Event("e", "deliver a"))
+	RequireCode(t, err, abi.CodeBackend)
 	s.pollOutstanding(ctx, p, due)
-	clock.add(4 * time.Second)
+	clock.Add(4 * time.Second)
 	s.pollOutstanding(ctx, p, due)
 	c, w := consistencyTold(t, s)
 	assert.Equal(t, "committed", c)
@@ -144,12 +144,12 @@ func TestUncertainEndsByItselfWithoutReadiness(t *testing.T) {
 // TestPollsAreDoneByTheHost waits for the timer's polls.
 func TestPollsAreDoneByTheHost(t *testing.T) {
 	seen := make(chan string, 100)
-	s, b, clock := scriptedSlot(t, Options{Observe: func(o Observation) { seen <- o.Operation }})
-	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
-	told(t, s, "1", "echo ask-1; status queued")
+	s, b, clock := ScriptedSlot(t, Options{Observe: func(o Observation) { seen <- o.Operation }})
+	b.Set(func() { b.Ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+	Told(t, s, "1", "echo ask-1; status queued")
 	stop := time.After(20 * time.Second)
 	for {
-		clock.add(time.Second)
+		clock.Add(time.Second)
 		select {
 		case op := <-seen:
 			if op == abi.OpReadiness {
@@ -181,28 +181,28 @@ func (s *countingStore) Commit(ctx context.Context, b *state.Batch) (state.Commi
 
 // A memory that processes events later may have thousands of events that become ready at once.
 func TestALookAtManyEventsCommitsSomeTimes(t *testing.T) {
-	s, b, _ := scriptedSlot(t, Options{NoReadinessPolls: true})
+	s, b, _ := ScriptedSlot(t, Options{NoReadinessPolls: true})
 	h, events := s.host, 0
 	store := &countingStore{Store: h.store}
 	look := func(more int) (commits int) {
 		for range more {
-			told(t, s, fmt.Sprintf("e%03d", events), fmt.Sprintf("echo ask-%d; status queued", events))
+			Told(t, s, fmt.Sprintf("e%03d", events), fmt.Sprintf("echo ask-%d; status queued", events))
 			events++
 		}
 		h.store, h.fleet = store, fleet.Of(store)
 		defer func() { h.store, h.fleet = store.Store, fleet.Of(store.Store) }()
 		before := store.commits
-		_, err := s.lookReady(t.Context(), &abi.ReadinessRequest{Scope: testScope})
+		_, err := s.lookReady(t.Context(), &abi.ReadinessRequest{Scope: TestScope})
 		require.NoError(t, err)
 		return store.commits - before
 	}
-	b.set(func() { b.ready = `{"status":"ready","event_ids":{"pending":["e007"]},"method":"script"}` })
+	b.Set(func() { b.Ready = `{"status":"ready","event_ids":{"pending":["e007"]},"method":"script"}` })
 	require.LessOrEqual(t, look(230), 3)
 	_, warnings := consistencyTold(t, s)
 	require.Equal(t, []string{"memory_pending: 1 events"}, warnings)
 
 	store.overtaken = true
-	b.set(func() { b.ready = `{"status":"ready","event_ids":{},"method":"script"}` })
+	b.Set(func() { b.Ready = `{"status":"ready","event_ids":{},"method":"script"}` })
 	require.Equal(t, 4, look(2), "where a writer was faster each is tried alone")
 	consistency, _ := consistencyTold(t, s)
 	require.Equal(t, "committed", consistency)

@@ -1,10 +1,11 @@
-package host
+package host_test
 
 import (
 	"net/http/httptest"
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/fakes/memos"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ func TestALookThatFailsForNowIsRepeated(t *testing.T) {
 	fake := memos.New(memos.Options{})
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
-	s := builtin(t, "memos", `{"url":"`+server.URL+`","graph_store":"neo4j","add_mode":"async"}`)
+	s := builtinSlot(t, "memos", `{"url":"`+server.URL+`","graph_store":"neo4j","add_mode":"async"}`)
 	look := func(ms int64) (*abi.BackendReadiness, error) {
 		return s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"},
 			TimeoutMS: ms})
@@ -25,7 +26,7 @@ func TestALookThatFailsForNowIsRepeated(t *testing.T) {
 
 	fake.Break(memos.Faults{ListRaces: 1 << 30})
 	_, err = look(0)
-	requireCode(t, err, abi.CodeBackend, "'id'")
+	host.RequireCode(t, err, abi.CodeBackend, "'id'")
 	ready, err := look(200)
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessPending, ready.Status)

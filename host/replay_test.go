@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/cassette"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/internal/test/testcache"
@@ -23,20 +24,20 @@ import (
 )
 
 // recorded runs a script against a recording slot, and returns the cassette.
-func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slot)) string {
+func recorded(t *testing.T, o host.Options, config host.ProviderConfig, script func(s *host.Slot)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.cassette")
 	if o.DataDir == "" {
 		o.DataDir = t.TempDir()
 	}
 	if o.Cassette == nil {
-		o.Cassette = &CassetteOptions{}
+		o.Cassette = &host.CassetteOptions{}
 	}
 	o.CacheDir, o.Cassette.Path = testcache.Dir(), path
-	o.Engines = []Engine{extism.Engine()}
-	h, err := New(context.Background(), o)
+	o.Engines = []host.Engine{extism.Engine()}
+	h, err := host.New(context.Background(), o)
 	require.NoError(t, err)
-	patient(h)
+	host.Patient(h)
 	s, err := h.Open(context.Background(), config)
 	require.NoError(t, err)
 	script(s)
@@ -46,15 +47,15 @@ func recorded(t *testing.T, o Options, config ProviderConfig, script func(s *Slo
 }
 
 // replayOf replays a cassette against a module.
-func replayOf(t *testing.T, path string, wasm []byte) *ReplayReport {
+func replayOf(t *testing.T, path string, wasm []byte) *host.ReplayReport {
 	t.Helper()
-	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path,
+	r, err := host.Replay(context.Background(), host.ReplayOptions{Engines: []host.Engine{extism.Engine()}, Path: path,
 		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm, nil }})
 	require.NoError(t, err)
 	return r
 }
 
-func requireSame(t *testing.T, path string, wasm []byte, operations int64) *ReplayReport {
+func requireSame(t *testing.T, path string, wasm []byte, operations int64) *host.ReplayReport {
 	t.Helper()
 	r := replayOf(t, path, wasm)
 	if r.Difference != nil {
@@ -105,9 +106,9 @@ func countingBackend(t *testing.T) *httptest.Server {
 	return s
 }
 
-func withBackend(url string) ProviderConfig {
-	c := probeConfig(`{"url": "` + url + `", "api_key": {"secret": "key"}}`)
-	c.Secrets = map[string]Secret{"key": {Origin: url, Value: func() (string, error) {
+func withBackend(url string) host.ProviderConfig {
+	c := host.ProbeConfig(`{"url": "` + url + `", "api_key": {"secret": "key"}}`)
+	c.Secrets = map[string]host.Secret{"key": {Origin: url, Value: func() (string, error) {
 		return "sesame-open-1234", nil
 	}}}
 	return c
@@ -117,47 +118,47 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 	ctx := context.Background()
 	t.Run("a guest with native calls, state, time and randomness, and no backend any more", func(t *testing.T) {
 		b := countingBackend(t)
-		path := recorded(t, Options{}, withBackend(b.URL), func(s *Slot) {
-			told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
+		path := recorded(t, host.Options{}, withBackend(b.URL), func(s *host.Slot) {
+			host.Told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
 				"some more words;log a line")
-			told(t, s, "e2", "http post body={\"a\":1} h:x-api-key={{secret:api_key}};get k;get none;list k;read "+
+			host.Told(t, s, "e2", "http post body={\"a\":1} h:x-api-key={{secret:api_key}};get k;get none;list k;read "+
 				"log;del k")
 			// again
-			told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
+			host.Told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
 				"some more words;log a line")
-			retrieved(t, s, "http get q:a=b;random;http item id=a/b")
-			_, err := s.Retrieve(ctx, ask("echo x;http item id="))
-			requireCode(t, err, abi.CodeInvalidArgument)
-			_, err = s.RecordEvent(ctx, event("e3", "http nowhere"))
-			requireCode(t, err, abi.CodeDenied)
-			_, err = s.RecordEvent(ctx, event("e1", "echo other content"))
-			requireCode(t, err, abi.CodeConflict)
-			_, err = s.RecordEvent(ctx, event("e4", "panic on purpose"))
-			requireCode(t, err, abi.CodeInternal)
-			told(t, s, "e5", "count;random") // in a new instance
-			_, err = s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*event("b1", "random"),
-				*event("b2", "fail backend broken"), *event("b3", "now")}})
+			host.Retrieved(t, s, "http get q:a=b;random;http item id=a/b")
+			_, err := s.Retrieve(ctx, host.Ask("echo x;http item id="))
+			host.RequireCode(t, err, abi.CodeInvalidArgument)
+			_, err = s.RecordEvent(ctx, host.Event("e3", "http nowhere"))
+			host.RequireCode(t, err, abi.CodeDenied)
+			_, err = s.RecordEvent(ctx, host.Event("e1", "echo other content"))
+			host.RequireCode(t, err, abi.CodeConflict)
+			_, err = s.RecordEvent(ctx, host.Event("e4", "panic on purpose"))
+			host.RequireCode(t, err, abi.CodeInternal)
+			host.Told(t, s, "e5", "count;random") // in a new instance
+			_, err = s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*host.Event("b1", "random"),
+				*host.Event("b2", "fail backend broken"), *host.Event("b3", "now")}})
 			require.NoError(t, err)
 			ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test"}))
 			require.Equal(t, abi.StatusSkippedReadOnly,
-				ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e6", "echo x"))).Status)
-			_, err = s.ResetScope(ctx, testScope)
-			requireCode(t, err, abi.CodeReadOnly)
+				ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event("e6", "echo x"))).Status)
+			_, err = s.ResetScope(ctx, host.TestScope)
+			host.RequireCode(t, err, abi.CodeReadOnly)
 			ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{Reason: "test"}))
-			ok[*abi.Inventory](t)(s.Inventory(ctx, &abi.InventoryRequest{Scope: testScope}))
-			ok[*abi.BackendReadiness](t)(s.Readiness(ctx, &abi.ReadinessRequest{Scope: testScope}))
+			ok[*abi.Inventory](t)(s.Inventory(ctx, &abi.InventoryRequest{Scope: host.TestScope}))
+			ok[*abi.BackendReadiness](t)(s.Readiness(ctx, &abi.ReadinessRequest{Scope: host.TestScope}))
 			ok[*abi.BackendHealth](t)(s.Health(ctx))
-			ok[*abi.SetupReceipt](t)(s.SetupScope(ctx, testScope))
-			ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, testScope))
-			_, err = s.Retrieve(ctx, ask("overbudget"))
+			ok[*abi.SetupReceipt](t)(s.SetupScope(ctx, host.TestScope))
+			ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, host.TestScope))
+			_, err = s.Retrieve(ctx, host.Ask("overbudget"))
 			require.NoError(t, err)
-			_, err = s.Retrieve(ctx, &abi.RetrieveRequest{Scope: testScope})
-			requireCode(t, err, abi.CodeInvalidArgument)
-			_, err = s.Provenance(ctx, &abi.ProvenanceRequest{Scope: testScope, NativeID: "x"})
-			requireCode(t, err, abi.CodeUnsupported)
+			_, err = s.Retrieve(ctx, &abi.RetrieveRequest{Scope: host.TestScope})
+			host.RequireCode(t, err, abi.CodeInvalidArgument)
+			_, err = s.Provenance(ctx, &abi.ProvenanceRequest{Scope: host.TestScope, NativeID: "x"})
+			host.RequireCode(t, err, abi.CodeUnsupported)
 		})
 		b.Close()
-		r := requireSame(t, path, probeModule, 23)
+		r := requireSame(t, path, host.ProbeModule, 23)
 		require.Greater(t, r.Calls, int64(25))
 	})
 	t.Run("a guest that was stopped while it waited, and one that span", func(t *testing.T) {
@@ -175,35 +176,35 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			t.Cleanup(cancel)
 			return ctx
 		}
-		path := recorded(t, Options{}, withBackend(slow.URL), func(s *Slot) {
-			told(t, s, "e1", "echo set up")
-			r, err := s.RecordEvent(short(), event("e2", "echo before;http post;echo behind"))
+		path := recorded(t, host.Options{}, withBackend(slow.URL), func(s *host.Slot) {
+			host.Told(t, s, "e1", "echo set up")
+			r, err := s.RecordEvent(short(), host.Event("e2", "echo before;http post;echo behind"))
 			require.NoError(t, err)
 			require.Equal(t, abi.StatusUncertain, r.Status)
-			_, err = s.Retrieve(short(), ask("spin"))
-			requireCode(t, err, abi.CodeTimeout)
-			require.Equal(t, []string{"fine"}, told(t, s, "e3", "echo fine"))
+			_, err = s.Retrieve(short(), host.Ask("spin"))
+			host.RequireCode(t, err, abi.CodeTimeout)
+			require.Equal(t, []string{"fine"}, host.Told(t, s, "e3", "echo fine"))
 		})
-		requireSame(t, path, probeModule, 5)
+		requireSame(t, path, host.ProbeModule, 5)
 	})
 	t.Run("a slot that was swapped meanwhile", func(t *testing.T) {
-		modules := map[string][]byte{"probe": probeModule}
+		modules := map[string][]byte{"probe": host.ProbeModule}
 		for _, m := range plugins.Builtin() {
 			modules[m.Name] = m.Wasm
 		}
-		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: modules["full_history"]},
-			func(s *Slot) {
-				ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea")))
-				_, err := s.Swap(ctx, probeConfig(`{"health": "error"}`))
+		path := recorded(t, host.Options{}, host.ProviderConfig{Name: "full_history", Module: modules["full_history"]},
+			func(s *host.Slot) {
+				ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event("e1", "tea")))
+				_, err := s.Swap(ctx, host.ProbeConfig(`{"health": "error"}`))
 				require.Error(t, err)
-				_, err = s.Swap(ctx, probeConfig(`{}`))
+				_, err = s.Swap(ctx, host.ProbeConfig(`{}`))
 				require.NoError(t, err)
-				told(t, s, "e1", "random")
-				_, err = s.Swap(ctx, ProviderConfig{Name: "full_history", Module: modules["full_history"]})
+				host.Told(t, s, "e1", "random")
+				_, err = s.Swap(ctx, host.ProviderConfig{Name: "full_history", Module: modules["full_history"]})
 				require.NoError(t, err)
-				require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e1", "tea"))).Duplicate)
+				require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event("e1", "tea"))).Duplicate)
 			})
-		r, err := Replay(ctx, ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(),
+		r, err := host.Replay(ctx, host.ReplayOptions{Engines: []host.Engine{extism.Engine()}, Path: path, CacheDir: testcache.Dir(),
 			Module: func(l cassette.Load) ([]byte, error) { return modules[l.Provider], nil }})
 		require.NoError(t, err)
 		require.Nil(t, r.Difference, "%v", r.Difference)
@@ -212,22 +213,22 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 	})
 	t.Run("a recording that began on a folder with a past", func(t *testing.T) {
 		dir := t.TempDir()
-		h := open(t, Options{DataDir: dir})
-		s := openSlot(t, h, probeConfig(`{}`))
-		told(t, s, "e1", "echo before")
-		ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, testScope))
-		told(t, s, "e2", "put k old")
+		h := host.Open(t, host.Options{DataDir: dir})
+		s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
+		host.Told(t, s, "e1", "echo before")
+		ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, host.TestScope))
+		host.Told(t, s, "e2", "put k old")
 		ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "left so"}))
 		require.NoError(t, s.Close(ctx))
-		require.NoError(t, h.store.Close())
-		path := recorded(t, Options{DataDir: dir}, probeConfig(`{}`), func(s *Slot) {
-			require.Equal(t, []string{"old", "run/persona//2"}, retrieved(t, s, "get k;scope"))
+		require.NoError(t, h.Close(ctx))
+		path := recorded(t, host.Options{DataDir: dir}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+			require.Equal(t, []string{"old", "run/persona//2"}, host.Retrieved(t, s, "get k;scope"))
 			ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{Reason: "on again"}))
-			require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event("e2", "put k old"))).Duplicate)
-			ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, testScope))
-			require.Equal(t, []string{"absent", "run/persona//3"}, retrieved(t, s, "get k;scope"))
+			require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event("e2", "put k old"))).Duplicate)
+			ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, host.TestScope))
+			require.Equal(t, []string{"absent", "run/persona//3"}, host.Retrieved(t, s, "get k;scope"))
 		})
-		requireSame(t, path, probeModule, 6)
+		requireSame(t, path, host.ProbeModule, 6)
 	})
 }
 
@@ -239,7 +240,7 @@ func TestReplayReproducesWhatTheControlsAnswer(t *testing.T) {
 			continue // modules with a backend are recorded where their fake backend is
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			path := recorded(t, Options{}, ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin",
+			path := recorded(t, host.Options{}, host.ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin",
 				Block: abi.Raw(blocks[m.Name])}, conversation(t))
 			requireSame(t, path, m.Wasm, 9)
 		})
@@ -247,34 +248,34 @@ func TestReplayReproducesWhatTheControlsAnswer(t *testing.T) {
 }
 
 // conversation makes the same requests to every control: nine operations including the opening.
-func conversation(t *testing.T) func(*Slot) {
-	return func(s *Slot) {
+func conversation(t *testing.T) func(*host.Slot) {
+	return func(s *host.Slot) {
 		ctx := context.Background()
 		for i, text := range []string{"I like green tea.", "Äpfel & <b>tags</b>   \"quotes\"",
 			"No more coffee since April."} {
-			ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, event(fmt.Sprint("e", i), text)))
+			ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event(fmt.Sprint("e", i), text)))
 		}
 		most := int64(60)
-		for _, r := range []*abi.RetrieveRequest{ask("tea?"),
-			{Query: "tea?", Scope: testScope, SessionID: "s3", Budget: abi.ContextBudget{MaxTokens: &most}}} {
+		for _, r := range []*abi.RetrieveRequest{host.Ask("tea?"),
+			{Query: "tea?", Scope: host.TestScope, SessionID: "s3", Budget: abi.ContextBudget{MaxTokens: &most}}} {
 			result := ok[*abi.RetrieveResult](t)(s.Retrieve(ctx, r))
 			ok[*abi.FormatResult](t)(s.FormatContext(ctx,
-				&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: testScope}))
+				&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: host.TestScope}))
 		}
-		ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, testScope))
+		ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, host.TestScope))
 	}
 }
 
 func TestSecretsAreInNoCassette(t *testing.T) {
 	ctx := context.Background()
 	b := countingBackend(t)
-	path := recorded(t, Options{}, withBackend(b.URL), func(s *Slot) {
+	path := recorded(t, host.Options{}, withBackend(b.URL), func(s *host.Slot) {
 		// The backend echoes the key that the host put into the header, and a user says it aloud.
-		said := told(t, s, "e1", "http post h:x-api-key={{secret:api_key}}")
+		said := host.Told(t, s, "e1", "http post h:x-api-key={{secret:api_key}}")
 		require.Contains(t, said[0], "key [secret removed]")
-		_, err := s.RecordEvent(ctx, event("e2", "echo sesame-open-1234"))
+		_, err := s.RecordEvent(ctx, host.Event("e2", "echo sesame-open-1234"))
 		require.NoError(t, err)
-		_, err = s.RecordEvent(ctx, event("e3", "fail backend it said sesame-open-1234"))
+		_, err = s.RecordEvent(ctx, host.Event("e3", "fail backend it said sesame-open-1234"))
 		require.Error(t, err)
 	})
 	text, err := os.ReadFile(path)
@@ -291,11 +292,11 @@ func TestSecretsAreInNoCassette(t *testing.T) {
 
 	t.Run("a block that holds a credential is not recorded at all", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "c")
-		h, err := New(ctx, Options{Engines: []Engine{extism.Engine()}, DataDir: t.TempDir(), CacheDir: testcache.Dir(),
-			Cassette: &CassetteOptions{Path: file}})
+		h, err := host.New(ctx, host.Options{Engines: []host.Engine{extism.Engine()}, DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+			Cassette: &host.CassetteOptions{Path: file}})
 		require.NoError(t, err)
-		_, err = h.Open(ctx, probeConfig(`{"note": "https://user:pass@example.org"}`))
-		requireCode(t, err, abi.CodeInvalidArgument, "looks like a credential", "{secret: NAME}")
+		_, err = h.Open(ctx, host.ProbeConfig(`{"note": "https://user:pass@example.org"}`))
+		host.RequireCode(t, err, abi.CodeInvalidArgument, "looks like a credential", "{secret: NAME}")
 		require.NoError(t, h.Close(ctx))
 		require.NoFileExists(t, file, "a cassette that never began leaves no file")
 	})
@@ -307,69 +308,69 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 		wasm[m.Name] = m.Wasm
 	}
 	t.Run("another module", func(t *testing.T) {
-		path := recorded(t, Options{}, ProviderConfig{Name: "full_history", Module: wasm["full_history"]},
+		path := recorded(t, host.Options{}, host.ProviderConfig{Name: "full_history", Module: wasm["full_history"]},
 			conversation(t))
-		_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path,
+		_, err := host.Replay(context.Background(), host.ReplayOptions{Engines: []host.Engine{extism.Engine()}, Path: path,
 			CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
-		requireCode(t, err, abi.CodeInvalidArgument, "no_memory", "cannot take the place of full_history",
+		host.RequireCode(t, err, abi.CodeInvalidArgument, "no_memory", "cannot take the place of full_history",
 			"serves no provider")
 	})
-	probes := func(t *testing.T, mend func(*cassette.Operation)) *Difference {
-		path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) {
-			told(t, s, "e1", "put k v;get k;tokens abc")
-			retrieved(t, s, "get k;echo bye")
+	probes := func(t *testing.T, mend func(*cassette.Operation)) *host.Difference {
+		path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+			host.Told(t, s, "e1", "put k v;get k;tokens abc")
+			host.Retrieved(t, s, "get k;echo bye")
 		})
-		return replayOf(t, rewritten(t, path, mend), probeModule).Difference
+		return replayOf(t, rewritten(t, path, mend), host.ProbeModule).Difference
 	}
 	for name, c := range map[string]struct {
 		mend func(*cassette.Operation)
-		want Difference
+		want host.Difference
 	}{
 		"another answer of the guest": {func(o *cassette.Operation) {
 			if o.N == 3 {
 				o.Entries[0].Answer = cassette.Text(strings.Replace(string(o.Entries[0].Answer), "bye", "day", 1))
 			}
-		}, Difference{Operation: 3, Name: "retrieve", Entry: "retrieve", What: "another answer of the guest"}},
+		}, host.Difference{Operation: 3, Name: "retrieve", Entry: "retrieve", What: "another answer of the guest"}},
 		"other arguments": {func(o *cassette.Operation) {
 			if o.N == 2 {
 				o.Entries[1].Calls[2].In[0] = cassette.Text("other")
 			}
-		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 3,
+		}, host.Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 3,
 			What: "a host call with other arguments"}},
 		"another host call": {func(o *cassette.Operation) {
 			if o.N == 2 {
 				o.Entries[1].Calls[2].Name = "state_put"
 			}
-		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 3, What: "another host call"}},
+		}, host.Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 3, What: "another host call"}},
 		"a call more": {func(o *cassette.Operation) {
 			if o.N == 2 {
 				o.Entries[1].Calls = o.Entries[1].Calls[:3]
 			}
-		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 4,
+		}, host.Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 4,
 			What: "a host call that was not recorded"}},
 		"a call fewer": {func(o *cassette.Operation) {
 			if o.N == 2 {
 				o.Entries[1].Calls = append(o.Entries[1].Calls, cassette.Call{Name: "deadline"})
 			}
-		}, Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 5,
+		}, host.Difference{Operation: 2, Name: "record_event", Entry: "record_event", Call: 5,
 			What: "a host call that was recorded is not made"}},
 		"another answer of the slot": {func(o *cassette.Operation) {
 			if o.N == 3 {
 				o.Answer = cassette.Text(strings.Replace(string(o.Answer), `"operation":"retrieve"`,
 					`"operation":"retrieved"`, 1))
 			}
-		}, Difference{Operation: 3, Name: "retrieve", What: "another answer of the slot"}},
+		}, host.Difference{Operation: 3, Name: "retrieve", What: "another answer of the slot"}},
 		"an entry fewer": {func(o *cassette.Operation) {
 			if o.N == 3 {
 				o.Entries = append(o.Entries, cassette.Entry{Op: "retrieve", Request: cassette.Text("{}")})
 			}
-		}, Difference{Operation: 3, Name: "retrieve", Entry: "retrieve",
+		}, host.Difference{Operation: 3, Name: "retrieve", Entry: "retrieve",
 			What: "the guest is not entered where it was"}},
 		"an entry more": {func(o *cassette.Operation) {
 			if o.N == 3 {
 				o.Entries = nil
 			}
-		}, Difference{Operation: 3, Name: "retrieve", What: "the guest is entered once more than it was recorded"}},
+		}, host.Difference{Operation: 3, Name: "retrieve", What: "the guest is entered once more than it was recorded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := probes(t, c.mend)
@@ -384,7 +385,7 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 }
 
 func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
-	path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) { told(t, s, "e1", "put k v;get k") })
+	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) { host.Told(t, s, "e1", "put k v;get k") })
 	first := func(mend func(*cassette.Operation)) func(*cassette.Operation) {
 		return func(o *cassette.Operation) {
 			if o.N == 1 {
@@ -433,12 +434,12 @@ func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
 		"no entries": second(func(o *cassette.Operation) { o.Entries = nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Replay(context.Background(),
-				ReplayOptions{Engines: []Engine{extism.Engine()}, Path: rewritten(t, path, mend),
+			r, err := host.Replay(context.Background(),
+				host.ReplayOptions{Engines: []host.Engine{extism.Engine()}, Path: rewritten(t, path, mend),
 					CacheDir: testcache.Dir(),
-					Module:   func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+					Module:   func(cassette.Load) ([]byte, error) { return host.ProbeModule, nil }})
 			if err != nil {
-				requireCode(t, err, abi.CodeInvalidArgument)
+				host.RequireCode(t, err, abi.CodeInvalidArgument)
 				return
 			}
 			require.NotNil(t, r.Difference)
@@ -473,12 +474,12 @@ func TestVirtualTime(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		step := -time.Hour
 		clock := func() time.Time { now = now.Add(step); return now }
-		path := recorded(t, Options{Now: clock}, probeConfig(`{}`), func(s *Slot) {
-			said := told(t, s, "e1", "now;now;random")
+		path := recorded(t, host.Options{Now: clock}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+			said := host.Told(t, s, "e1", "now;now;random")
 			require.NotEmpty(t, said[0])
-			told(t, s, "e2", "now")
+			host.Told(t, s, "e2", "now")
 			ok[*abi.BackendReadiness](t)(s.Readiness(context.Background(),
-				&abi.ReadinessRequest{Scope: testScope, TimeoutMS: 50}))
+				&abi.ReadinessRequest{Scope: host.TestScope, TimeoutMS: 50}))
 		})
 		var last time.Time
 		for _, o := range operationsOf(t, path) {
@@ -487,18 +488,18 @@ func TestVirtualTime(t *testing.T) {
 			require.True(t, at.After(last), "operation %d begins at %s, behind %s", o.N, at, last)
 			last = at
 		}
-		requireSame(t, path, probeModule, 4)
+		requireSame(t, path, host.ProbeModule, 4)
 	})
 	t.Run("equal runs with equal seeds and clocks make equal cassettes", func(t *testing.T) {
 		var sums [2][32]byte
 		for i := range sums {
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-			path := recorded(t, Options{Now: func() time.Time {
+			path := recorded(t, host.Options{Now: func() time.Time {
 				now = now.Add(time.Second)
 				return now
 			},
-				Cassette: &CassetteOptions{Seed: []byte("seed"), Timeless: true}},
-				probeConfig(`{}`), func(s *Slot) { told(t, s, "e1", "random;now;put k v") })
+				Cassette: &host.CassetteOptions{Seed: []byte("seed"), Timeless: true}},
+				host.ProbeConfig(`{}`), func(s *host.Slot) { host.Told(t, s, "e1", "random;now;put k v") })
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			sums[i] = sha256.Sum256(text)
@@ -507,24 +508,24 @@ func TestVirtualTime(t *testing.T) {
 	})
 	t.Run("without a recording a clock that jumps back is harmless", func(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		s := openSlot(t, open(t, Options{Now: func() time.Time {
+		s := host.OpenSlot(t, host.Open(t, host.Options{Now: func() time.Time {
 			now = now.Add(-time.Hour)
 			return now
-		}}), probeConfig(`{}`))
-		requireUsable(t, s, "e1")
+		}}), host.ProbeConfig(`{}`))
+		host.RequireUsable(t, s, "e1")
 		require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(context.Background(),
-			event("e1", "echo fine"))).Duplicate)
-		ok[*abi.ResetReceipt](t)(s.ResetScope(context.Background(), testScope))
-		requireUsable(t, s, "e1")
+			host.Event("e1", "echo fine"))).Duplicate)
+		ok[*abi.ResetReceipt](t)(s.ResetScope(context.Background(), host.TestScope))
+		host.RequireUsable(t, s, "e1")
 	})
 }
 
 func TestARecordingSlotDoesOneOperationAtATime(t *testing.T) {
-	path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) {
+	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
 		done := make(chan error)
 		for i := range 20 {
 			go func() {
-				_, err := s.RecordEvent(context.Background(), event(fmt.Sprint("e", i), "random;now"))
+				_, err := s.RecordEvent(context.Background(), host.Event(fmt.Sprint("e", i), "random;now"))
 				done <- err
 			}()
 		}
@@ -532,30 +533,30 @@ func TestARecordingSlotDoesOneOperationAtATime(t *testing.T) {
 			require.NoError(t, <-done)
 		}
 	})
-	requireSame(t, path, probeModule, 21)
+	requireSame(t, path, host.ProbeModule, 21)
 }
 
 func TestACassetteThatCannotBeWrittenDoesNotStopTheSlot(t *testing.T) {
-	path := recorded(t, Options{}, probeConfig(`{}`), func(s *Slot) {
-		requireUsable(t, s, "e1")
-		require.NoError(t, s.host.tape.File().Close())
-		requireUsable(t, s, "e2")
+	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+		host.RequireUsable(t, s, "e1")
+		host.BreakCassette(t, s)
+		host.RequireUsable(t, s, "e2")
 		h := ok[*abi.BackendHealth](t)(s.Health(context.Background()))
 		require.Len(t, h.Warnings, 1)
 		require.Contains(t, h.Warnings[0], "cassette_broken: ")
 	})
-	_, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path,
-		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
-	require.Equal(t, cassette.ReasonCut, requireCode(t, err, abi.CodeInvalidArgument, "cut off",
+	_, err := host.Replay(context.Background(), host.ReplayOptions{Engines: []host.Engine{extism.Engine()}, Path: path,
+		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return host.ProbeModule, nil }})
+	require.Equal(t, cassette.ReasonCut, host.RequireCode(t, err, abi.CodeInvalidArgument, "cut off",
 		"after 3 operations").Reason)
-	r, err := Replay(context.Background(), ReplayOptions{Engines: []Engine{extism.Engine()}, Path: path, Partial: true,
-		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return probeModule, nil }})
+	r, err := host.Replay(context.Background(), host.ReplayOptions{Engines: []host.Engine{extism.Engine()}, Path: path, Partial: true,
+		CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return host.ProbeModule, nil }})
 	require.NoError(t, err)
 	require.Nil(t, r.Difference)
 	require.EqualValues(t, 3, r.Operations)
 	require.NotEmpty(t, r.Cut)
 
-	_, err = New(context.Background(), Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
-		Cassette: &CassetteOptions{Path: path}})
-	requireCode(t, err, abi.CodeInvalidArgument, "is there already")
+	_, err = host.New(context.Background(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(),
+		Cassette: &host.CassetteOptions{Path: path}})
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "is there already")
 }

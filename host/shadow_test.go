@@ -29,31 +29,22 @@ func asks(t testing.TB, s *Slot, person string, n int) {
 	t.Helper()
 	for i := range n {
 		_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: fmt.Sprint("question ", i),
-			Scope: personScope(person), SessionID: "new"})
+			Scope: PersonScope(person), SessionID: "new"})
 		require.NoError(t, err)
 	}
-}
-
-// shadowOf returns the slot's only shadow.
-func shadowOf(t testing.TB, s *Slot) *report.Shadow {
-	t.Helper()
-	list, err := s.Shadows(context.Background())
-	require.NoError(t, err)
-	require.Len(t, list.Shadows, 1)
-	return &list.Shadows[0]
 }
 
 func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 	for name, archived := range map[string]bool{"with an archive": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			h := open(t, Options{Archive: archived})
-			s := openSlot(t, h, history(t, ""))
-			record(t, s, "ann", 0, 20)
-			require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 50}))
-			record(t, s, "ann", 20, 40)
-			until(t, "it has everything", func() bool {
-				x := shadowOf(t, s) // it may be ready before it has the last one
+			h := Open(t, Options{Archive: archived})
+			s := OpenSlot(t, h, History(t, ""))
+			Record(t, s, "ann", 0, 20)
+			require.NoError(t, s.Shadow(ctx, History(t, "next"), ShadowOptions{SamplePercent: 50}))
+			Record(t, s, "ann", 20, 40)
+			Until(t, "it has everything", func() bool {
+				x := ShadowOf(t, s) // it may be ready before it has the last one
 				return x.State == report.FollowerReady && x.Progress.Done == x.Progress.Events
 			})
 			m, err := s.Manifest(ctx)
@@ -61,8 +52,8 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			require.Equal(t, report.RoleShadow, m.Followers[0].Role)
 			require.Empty(t, m.Namespace, "exactly one provider answers")
 			asks(t, s, "ann", 20)
-			until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 10 })
-			shadow := shadowOf(t, s)
+			Until(t, "it was asked", func() bool { return ShadowOf(t, s).Report.Answers == 10 })
+			shadow := ShadowOf(t, s)
 			require.Zero(t, shadow.Report.Failed)
 			want := 1.0
 			if !archived {
@@ -82,14 +73,14 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			require.Len(t, rest.Answers, 6)
 			require.Empty(t, rest.Next)
 
-			_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: personScope("ann"), EventIDs: []string{"ann-00025"},
+			_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: PersonScope("ann"), EventIDs: []string{"ann-00025"},
 				Reason: "r"})
 			require.NoError(t, err)
-			require.Zero(t, shadowOf(t, s).Report.Answers, "any of them may hold what is forgotten")
-			_, err = s.Swap(ctx, history(t, "next"))
+			require.Zero(t, ShadowOf(t, s).Report.Answers, "any of them may hold what is forgotten")
+			_, err = s.Swap(ctx, History(t, "next"))
 			require.NoError(t, err)
-			require.Equal(t, "next", serves(t, s, "next").Namespace)
-			list := remembered(t, s, "ann")
+			require.Equal(t, "next", Serves(t, s, "next").Namespace)
+			list := Remembered(t, s, "ann")
 			require.NotContains(t, list, "ann-00025")
 			require.Contains(t, list, "ann-00039")
 			if archived {
@@ -103,31 +94,31 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 func TestWhatWaitsForAShadowIsBounded(t *testing.T) {
 	ctx := context.Background()
 	const calls, bytes = 600, 64 << 10
-	h := open(t, Options{Durability: "process", Limits: Limits{QueueBytes: bytes}})
-	s := openSlot(t, h, history(t, ""))
-	require.NoError(t, s.Shadow(ctx, probeConfig(`{"health":"unavailable"}`), ShadowOptions{}))
-	record(t, s, "ann", 0, calls)
-	until(t, "the queue is cut", func() bool { return h.archive.OpenBytes() <= bytes })
+	h := Open(t, Options{Durability: "process", Limits: Limits{QueueBytes: bytes}})
+	s := OpenSlot(t, h, History(t, ""))
+	require.NoError(t, s.Shadow(ctx, ProbeConfig(`{"health":"unavailable"}`), ShadowOptions{}))
+	Record(t, s, "ann", 0, calls)
+	Until(t, "the queue is cut", func() bool { return h.archive.OpenBytes() <= bytes })
 	var p report.FollowerProgress
-	until(t, "what is dropped is counted", func() bool {
-		p = shadowOf(t, s).Progress
+	Until(t, "what is dropped is counted", func() bool {
+		p = ShadowOf(t, s).Progress
 		waiting, err := h.archive.CountAfter(ctx, 0)
 		require.NoError(t, err)
 		return p.Dropped > 0 && p.Dropped+waiting == calls
 	})
 	require.EqualValues(t, calls, p.Events)
-	require.Equal(t, turnIDs("ann", 0, calls), remembered(t, s, "ann"), "the serving memory has them all")
+	require.Equal(t, TurnIDs("ann", 0, calls), Remembered(t, s, "ann"), "the serving memory has them all")
 }
 
 func TestAShadowIsAnotherMemory(t *testing.T) {
 	ctx := context.Background()
-	s := openSlot(t, open(t, Options{}), history(t, ""))
-	requireCode(t, s.Shadow(ctx, history(t, ""), ShadowOptions{}), abi.CodeInvalidArgument, "namespace")
-	require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}))
-	requireCode(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}), abi.CodeInvalidArgument, "followed already")
-	requireCode(t, s.Shadow(ctx, history(t, "third"), ShadowOptions{SamplePercent: 101}), abi.CodeInvalidArgument)
+	s := OpenSlot(t, Open(t, Options{}), History(t, ""))
+	RequireCode(t, s.Shadow(ctx, History(t, ""), ShadowOptions{}), abi.CodeInvalidArgument, "namespace")
+	require.NoError(t, s.Shadow(ctx, History(t, "next"), ShadowOptions{}))
+	RequireCode(t, s.Shadow(ctx, History(t, "next"), ShadowOptions{}), abi.CodeInvalidArgument, "followed already")
+	RequireCode(t, s.Shadow(ctx, History(t, "third"), ShadowOptions{SamplePercent: 101}), abi.CodeInvalidArgument)
 	_, err := s.ShadowAnswers(ctx, &report.ShadowAnswersRequest{Before: "zz"})
-	requireCode(t, err, abi.CodeInvalidArgument, "before")
+	RequireCode(t, err, abi.CodeInvalidArgument, "before")
 }
 
 // A shadow whose backend hangs, fails or returns nonsense changes nothing in agents' calls.
@@ -140,19 +131,19 @@ func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
 		"its module does not answer": `{"health":"spin"}`, "its backend is not there": `{"health":"unavailable"}`} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			s := openSlot(t, impatient(open(t, Options{Durability: "process"})), history(t, ""))
-			bad := probeConfig(block)
+			s := OpenSlot(t, Impatient(Open(t, Options{Durability: "process"})), History(t, ""))
+			bad := ProbeConfig(block)
 			require.NoError(t, s.Shadow(ctx, bad, ShadowOptions{SamplePercent: 100}))
 			for n := range calls {
 				person, at := fmt.Sprint("person", n%people), n/people
-				record(t, s, person, at, at+1)
+				Record(t, s, person, at, at+1)
 				asks(t, s, person, 1)
 			}
 			for n := range people {
 				person := fmt.Sprint("person", n)
-				require.Equal(t, turnIDs(person, 0, calls/people), remembered(t, s, person))
+				require.Equal(t, TurnIDs(person, 0, calls/people), Remembered(t, s, person))
 			}
-			shadow := shadowOf(t, s)
+			shadow := ShadowOf(t, s)
 			require.EqualValues(t, calls, shadow.Progress.Events-shadow.Progress.Done)
 			closing, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
@@ -164,20 +155,20 @@ func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
 func TestAShadowThatHangsKeepsNobodyWaiting(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
-	hangs := newFillable(t, func(_ int64, rw http.ResponseWriter) { <-release })
+	hangs := NewFillable(t, func(_ int64, rw http.ResponseWriter) { <-release })
 	defer close(release)
-	s := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
-	require.NoError(t, s.Shadow(ctx, hangs.config(), ShadowOptions{SamplePercent: 100}))
+	s := OpenSlot(t, Open(t, Options{Durability: "process"}), History(t, ""))
+	require.NoError(t, s.Shadow(ctx, hangs.Config(), ShadowOptions{SamplePercent: 100}))
 	for n := range 300 {
-		e := turn("ann", n)
+		e := Turn("ann", n)
 		text := "deliver a"
 		e.Messages[0].Content = &text
 		_, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
 	}
 	asks(t, s, "ann", 100)
-	require.Len(t, remembered(t, s, "ann"), 300)
-	require.Less(t, shadowOf(t, s).Progress.Done, int64(300))
+	require.Len(t, Remembered(t, s, "ann"), 300)
+	require.Less(t, ShadowOf(t, s).Progress.Done, int64(300))
 }
 
 // badShadows are backends of a mem0 shadow.
@@ -220,8 +211,8 @@ func TestBadShadowsChangeNoByteOfTheAnswers(t *testing.T) {
 			ctx := context.Background()
 			backend := httptest.NewServer(answer)
 			defer backend.Close()
-			alone := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
-			beside := openSlot(t, open(t, Options{Durability: "process"}), history(t, ""))
+			alone := OpenSlot(t, Open(t, Options{Durability: "process"}), History(t, ""))
+			beside := OpenSlot(t, Open(t, Options{Durability: "process"}), History(t, ""))
 			require.NoError(t, beside.Shadow(ctx, ProviderConfig{Name: "mem0", Module: m.Wasm, Source: "builtin",
 				Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, backend.URL))}, ShadowOptions{SamplePercent: 100}))
 			var took [2][]time.Duration
@@ -240,16 +231,16 @@ func TestBadShadowsChangeNoByteOfTheAnswers(t *testing.T) {
 			}
 			for n := range calls / 2 {
 				person := fmt.Sprint("person", n%people)
-				both(n, func(s *Slot) (abi.Encodable, error) { return s.RecordEvent(ctx, turn(person, n/people)) })
+				both(n, func(s *Slot) (abi.Encodable, error) { return s.RecordEvent(ctx, Turn(person, n/people)) })
 				both(n, func(s *Slot) (abi.Encodable, error) {
-					return s.Retrieve(ctx, &abi.RetrieveRequest{Query: "zorvex", Scope: personScope(person), SessionID: "new"})
+					return s.Retrieve(ctx, &abi.RetrieveRequest{Query: "zorvex", Scope: PersonScope(person), SessionID: "new"})
 				})
 			}
 			at := func(list []time.Duration, percent int) float64 {
 				slices.Sort(list)
 				return ms(list[(len(list)-1)*percent/100])
 			}
-			shadow := shadowOf(t, beside)
+			shadow := ShadowOf(t, beside)
 			t.Logf("%d calls beside a shadow that %s: p50 %.3f ms, alone %.3f ms, %.2f x; p99 %.3f and %.3f ms; the shadow has "+
 				"%d of %d events and was asked %d times", calls, name, at(took[1], 50), at(took[0], 50),
 				at(took[1], 50)/at(took[0], 50), at(took[1], 99), at(took[0], 99), shadow.Progress.Done,
@@ -271,12 +262,12 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 	if brief.Tests() {
 		each = 1000
 	}
-	life(t, dir, func(h *Host, s *Slot) {
+	Life(t, dir, func(h *Host, s *Slot) {
 		for from := 0; from < each; from += archive.AddMost / len(people) {
 			batch := new(abi.EventBatch)
 			for n := from; n < from+archive.AddMost/len(people); n++ {
 				for _, person := range people {
-					batch.Events = append(batch.Events, *turn(person, n))
+					batch.Events = append(batch.Events, *Turn(person, n))
 				}
 			}
 			_, err := h.Archive().ArchiveAdd(ctx, batch)
@@ -292,14 +283,14 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 		require.NoError(t, err)
 		h.store = mortalStore{h.store, w}
 		h.fleet = fleet.Of(h.store)
-		s, err := h.Open(ctx, history(t, ""))
+		s, err := h.Open(ctx, History(t, ""))
 		require.NoError(t, err)
 		if lives <= 20 {
 			w.dieAfter(1 + lives*37%150)
 		}
-		_, err = s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+		_, err = s.Backfill(ctx, History(t, "next"), BackfillOptions{})
 		if err == nil {
-			until(t, "it dies or serves", func() bool {
+			Until(t, "it dies or serves", func() bool {
 				m, err := s.Manifest(ctx)
 				served = err == nil && m.Namespace == "next"
 				return served || w.isDead()
@@ -307,7 +298,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 		}
 		if served {
 			for _, person := range people {
-				list := remembered(t, s, person)
+				list := Remembered(t, s, person)
 				require.True(t, slices.IsSorted(list))
 				require.Len(t, list, each, "each once")
 			}
@@ -322,12 +313,12 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 // alternating. It prints the ratio.
 func BenchmarkServingDuringABackfill(b *testing.B) {
 	ctx := context.Background()
-	h := open(b, Options{Archive: true})
-	s := openSlot(b, h, history(b, ""))
+	h := Open(b, Options{Archive: true})
+	s := OpenSlot(b, h, History(b, ""))
 	for from := 0; from < manyEvents; from += archive.AddMost {
 		batch := new(abi.EventBatch)
 		for n := from; n < from+archive.AddMost; n++ {
-			batch.Events = append(batch.Events, *turn(fmt.Sprint("p", n%4), n))
+			batch.Events = append(batch.Events, *Turn(fmt.Sprint("p", n%4), n))
 		}
 		_, err := h.Archive().ArchiveAdd(ctx, batch)
 		require.NoError(b, err)
@@ -336,7 +327,7 @@ func BenchmarkServingDuringABackfill(b *testing.B) {
 	round := func(took *[]time.Duration) {
 		for range 100 {
 			began := time.Now()
-			_, err := s.RecordEvent(ctx, turn("live", next))
+			_, err := s.RecordEvent(ctx, Turn("live", next))
 			require.NoError(b, err)
 			*took = append(*took, time.Since(began))
 			next++
@@ -346,7 +337,7 @@ func BenchmarkServingDuringABackfill(b *testing.B) {
 	var without, with []time.Duration
 	for range 4 {
 		round(&without)
-		_, err := s.Backfill(ctx, history(b, "next"), BackfillOptions{})
+		_, err := s.Backfill(ctx, History(b, "next"), BackfillOptions{})
 		require.NoError(b, err)
 		round(&with)
 		_, err = s.BackfillStop(ctx, &report.BackfillStop{})
@@ -373,32 +364,32 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 	within := func(do func(h *Host, s *Slot)) {
 		h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
 		require.NoError(t, err)
-		s, err := h.Open(ctx, history(t, ""))
+		s, err := h.Open(ctx, History(t, ""))
 		require.NoError(t, err)
 		do(h, s)
 		require.NoError(t, s.Close(ctx))
 		require.NoError(t, h.Close(ctx))
 	}
 	has := func(s *Slot, events int64) {
-		until(t, fmt.Sprint("it has ", events), func() bool {
-			x := shadowOf(t, s)
+		Until(t, fmt.Sprint("it has ", events), func() bool {
+			x := ShadowOf(t, s)
 			return x.State == report.FollowerReady && x.Progress.Events == events && x.Progress.Done == events
 		})
 	}
-	next := history(t, "next")
-	down := probeConfig(`{"health":"unavailable"}`)
+	next := History(t, "next")
+	down := ProbeConfig(`{"health":"unavailable"}`)
 	within(func(_ *Host, s *Slot) {
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
 		require.NoError(t, s.EndShadows(ctx))
-		record(t, s, "ann", 0, 3)
+		Record(t, s, "ann", 0, 3)
 		has(s, 3)
 	})
 	within(func(_ *Host, s *Slot) { // nothing was recorded in the meantime: it continues
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
-		record(t, s, "ann", 3, 5)
+		Record(t, s, "ann", 3, 5)
 		has(s, 5)
 		require.NoError(t, s.Shadow(ctx, down, ShadowOptions{}))
-		record(t, s, "ann", 5, 6)
+		Record(t, s, "ann", 5, 6)
 	})
 	within(func(h *Host, s *Slot) { // what is recorded without them is not queued
 		ended, end := context.WithCancel(ctx)
@@ -407,23 +398,23 @@ func TestAShadowThatWasAwayBeginsAnew(t *testing.T) {
 		require.True(t, h.away.Load(), "they are not dropped yet")
 		_, o, err := s.begin(ctx, abi.OpRecordEvent)
 		require.NoError(t, err)
-		require.NoError(t, o.commitAccepted(ended, new(state.Batch), writelock.MoreFollow, turn("ann", 6)), "what is sent is kept")
+		require.NoError(t, o.commitAccepted(ended, new(state.Batch), writelock.MoreFollow, Turn("ann", 6)), "what is sent is kept")
 		o.end(&err)
 		require.False(t, h.away.Load())
-		record(t, s, "ann", 6, 8)
+		Record(t, s, "ann", 6, 8)
 		require.Zero(t, h.archive.OpenBytes())
 	})
 	within(func(_ *Host, s *Slot) {
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
 		require.NoError(t, s.Shadow(ctx, down, ShadowOptions{}))
-		record(t, s, "ann", 8, 9)
-		until(t, "it has the last", func() bool { return s.followers.list()[0].work.Record().Done == 1 })
+		Record(t, s, "ann", 8, 9)
+		Until(t, "it has the last", func() bool { return s.followers.list()[0].work.Record().Done == 1 })
 	})
 	within(func(h *Host, s *Slot) { // one of the two was removed from the configuration
 		require.NoError(t, s.Shadow(ctx, next, ShadowOptions{}))
 		require.NoError(t, s.EndShadows(ctx))
-		record(t, s, "ann", 9, 10)
+		Record(t, s, "ann", 9, 10)
 		has(s, 2)
-		until(t, "nothing waits for the other", func() bool { return h.archive.OpenBytes() == 0 })
+		Until(t, "nothing waits for the other", func() bool { return h.archive.OpenBytes() == 0 })
 	})
 }

@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/tiny"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
-	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
@@ -28,79 +28,78 @@ func steps(m *report.RunManifest) (verdicts, details map[string]string) {
 	return verdicts, details
 }
 
-func smoked(name, smoke string) ProviderConfig {
+func smoked(name, smoke string) host.ProviderConfig {
 	m, _ := plugins.Find(name)
-	return ProviderConfig{Name: name, Module: m.Wasm, Smoke: smoke, Scope: &testScope}
+	return host.ProviderConfig{Name: name, Module: m.Wasm, Smoke: smoke, Scope: &host.TestScope}
 }
 
 func TestSmokeTriesTheProviderOutAndCleansUp(t *testing.T) {
 	dir := t.TempDir()
-	s := openSlot(t, open(t, Options{DataDir: dir}), smoked("full_history", SmokeAuto))
+	s := host.OpenSlot(t, host.Open(t, host.Options{DataDir: dir}), smoked("full_history", host.SmokeAuto))
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	verdicts, details := steps(m)
-	for _, step := range []string{"setup_scope", stepIsolation, stepWriteRead, stepGate} {
+	for _, step := range []string{"setup_scope", "isolation_smoke", "write_read_smoke", "pending_gate"} {
 		assert.Equal(t, "pass", verdicts[step], "%s: %s", step, details[step])
 	}
 	for _, table := range []string{"scopes", "ledger", "unseen"} {
-		records, err := s.host.store.Records(context.Background(), state.Table(table), nil, nil, 0)
-		require.NoError(t, err)
+		records := host.Stored(t, s, table)
 		for _, r := range records {
 			assert.NotContains(t, string(r.Value), "mh_smoke", table)
 		}
 		assert.LessOrEqual(t, len(records), 1, "%s: the configured scope alone", table)
 	}
-	for _, next := range []struct{ smoke, verdict, says string }{{SmokeAuto, "skipped", "passed 2"},
-		{SmokeAlways, "pass", ""}, {SmokeNever, "skipped", "not asked for"}} {
+	for _, next := range []struct{ smoke, verdict, says string }{{host.SmokeAuto, "skipped", "passed 2"},
+		{host.SmokeAlways, "pass", ""}, {host.SmokeNever, "skipped", "not asked for"}} {
 		m, err := s.Swap(context.Background(), smoked("full_history", next.smoke))
 		require.NoError(t, err)
 		verdicts, details := steps(m)
-		assert.Equal(t, next.verdict, verdicts[stepIsolation], next.smoke)
-		assert.Contains(t, details[stepIsolation], next.says)
+		assert.Equal(t, next.verdict, verdicts["isolation_smoke"], next.smoke)
+		assert.Contains(t, details["isolation_smoke"], next.says)
 	}
 }
 
 func TestSmokeOfAProviderThatRetainsNothingPassesByFindingNothing(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), smoked("no_memory", SmokeAuto))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("no_memory", host.SmokeAuto))
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	verdicts, details := steps(m)
-	assert.Equal(t, "pass", verdicts[stepWriteRead])
-	assert.Contains(t, details[stepWriteRead], "retains nothing")
+	assert.Equal(t, "pass", verdicts["write_read_smoke"])
+	assert.Contains(t, details["write_read_smoke"], "retains nothing")
 }
 
 func TestSmokeThatFindsNothingIsInconclusive(t *testing.T) {
-	c := probeConfig(`{}`)
-	c.Smoke = SmokeAuto
-	s := openSlot(t, open(t, Options{}), c)
+	c := host.ProbeConfig(`{}`)
+	c.Smoke = host.SmokeAuto
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), c)
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	verdicts, _ := steps(m)
-	assert.Equal(t, "inconclusive", verdicts[stepIsolation],
+	assert.Equal(t, "inconclusive", verdicts["isolation_smoke"],
 		"B's own fact was not found: that A's was not proves nothing")
 	m, err = s.Swap(context.Background(), c)
 	require.NoError(t, err)
 	verdicts, _ = steps(m)
-	assert.Equal(t, "inconclusive", verdicts[stepIsolation], "only a pass is kept")
+	assert.Equal(t, "inconclusive", verdicts["isolation_smoke"], "only a pass is kept")
 }
 
 func TestNothingIsSmokedWhileReadOnly(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), smoked("full_history", SmokeNever))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("full_history", host.SmokeNever))
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	m, err := s.Swap(context.Background(), smoked("full_history", SmokeAlways))
+	m, err := s.Swap(context.Background(), smoked("full_history", host.SmokeAlways))
 	require.NoError(t, err)
 	verdicts, details := steps(m)
-	assert.Equal(t, "skipped", verdicts[stepIsolation])
-	assert.Contains(t, details[stepIsolation], "read-only")
+	assert.Equal(t, "skipped", verdicts["isolation_smoke"])
+	assert.Contains(t, details["isolation_smoke"], "read-only")
 }
 
 func TestDryRunWalksTheFlowAndServesNothing(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), smoked("no_memory", SmokeNever))
-	m, err := s.Try(context.Background(), smoked("full_history", SmokeAlways))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("no_memory", host.SmokeNever))
+	m, err := s.Try(context.Background(), smoked("full_history", host.SmokeAlways))
 	require.NoError(t, err)
 	verdicts, _ := steps(m)
-	assert.Equal(t, "pass", verdicts[stepWriteRead])
+	assert.Equal(t, "pass", verdicts["write_read_smoke"])
 	assert.NotContains(t, verdicts, "serve")
 	serving, err := s.Manifest(context.Background())
 	require.NoError(t, err)
@@ -108,16 +107,16 @@ func TestDryRunWalksTheFlowAndServesNothing(t *testing.T) {
 }
 
 func TestIdentityIsCheckedFirst(t *testing.T) {
-	h := open(t, Options{})
-	for says, change := range map[string]func(*ProviderConfig){
-		"exactly one must be active": func(c *ProviderConfig) { c.Name = "" },
-		`"often" is not one of`:      func(c *ProviderConfig) { c.Smoke = "often" },
-		"persona_id":                 func(c *ProviderConfig) { c.Scope = &abi.MemoryScope{RunID: "r"} },
+	h := host.Open(t, host.Options{})
+	for says, change := range map[string]func(*host.ProviderConfig){
+		"exactly one must be active": func(c *host.ProviderConfig) { c.Name = "" },
+		`"often" is not one of`:      func(c *host.ProviderConfig) { c.Smoke = "often" },
+		"persona_id":                 func(c *host.ProviderConfig) { c.Scope = &abi.MemoryScope{RunID: "r"} },
 	} {
 		c := smoked("no_memory", "")
 		change(&c)
 		_, err := h.Open(context.Background(), c)
-		e := requireCode(t, err, abi.CodeInvalidArgument, says)
+		e := host.RequireCode(t, err, abi.CodeInvalidArgument, says)
 		assert.False(t, strings.Contains(e.Hint, "still serves"))
 	}
 }
@@ -142,18 +141,18 @@ func TestSmokeFindsScopesThatAreNotKeptApart(t *testing.T) {
 			}
 			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)
-			s := openSlot(t, open(t, Options{}), smoked("no_memory", SmokeNever))
+			s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("no_memory", host.SmokeNever))
 			m, err := s.Swap(context.Background(),
-				ProviderConfig{Name: "wrong", Module: testguest.Wrong(), Smoke: SmokeAuto,
+				host.ProviderConfig{Name: "wrong", Module: testguest.Wrong(), Smoke: host.SmokeAuto,
 					Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
 			if want {
 				require.NoError(t, err)
 				verdicts, details := steps(m)
-				assert.Equal(t, "pass", verdicts[stepIsolation], details[stepIsolation])
-				assert.Equal(t, "pass", verdicts[stepWriteRead], details[stepWriteRead])
+				assert.Equal(t, "pass", verdicts["isolation_smoke"], details["isolation_smoke"])
+				assert.Equal(t, "pass", verdicts["write_read_smoke"], details["write_read_smoke"])
 				return
 			}
-			requireCode(t, err, abi.CodeIsolationBreach, "step "+stepIsolation, "was found under persona",
+			host.RequireCode(t, err, abi.CodeIsolationBreach, "step isolation_smoke", "was found under persona",
 				"still serves no_memory")
 		})
 	}

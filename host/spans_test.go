@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
@@ -25,17 +26,17 @@ type treeOfSpans struct {
 type notedSpan struct {
 	tree       *treeOfSpans
 	id, parent byte // 0 means none
-	start      SpanStart
+	start      host.SpanStart
 	name       string
 	failure    string
 	texts      map[string]string
 	numbers    map[string]int64
 }
 
-func (tree *treeOfSpans) Begin(ctx context.Context, start SpanStart) (context.Context, Span) {
+func (tree *treeOfSpans) Begin(ctx context.Context, start host.SpanStart) (context.Context, host.Span) {
 	parent := traceparent.Of(ctx)
-	if !parent.Present() && (start.Kind == SpanPart || start.Kind == SpanCall) {
-		return ctx, NoSpan{}
+	if !parent.Present() && (start.Kind == host.SpanPart || start.Kind == host.SpanCall) {
+		return ctx, host.NoSpan{}
 	}
 	tree.mu.Lock()
 	defer tree.mu.Unlock()
@@ -104,31 +105,31 @@ func (tree *treeOfSpans) named(t testing.TB, name string) *notedSpan {
 
 func TestAnOperationsSpans(t *testing.T) {
 	tree := new(treeOfSpans)
-	s, b, _ := scriptedSlot(t, Options{Tracer: tree, NoReadinessPolls: true})
-	told(t, s, "0", "deliver first") // makes the scope ready
+	s, b, _ := host.ScriptedSlot(t, host.Options{Tracer: tree, NoReadinessPolls: true})
+	host.Told(t, s, "0", "deliver first") // makes the scope ready
 	tree.forget()
-	told(t, s, "e", "deliver a")
+	host.Told(t, s, "e", "deliver a")
 	assert.Equal(t, "record_event\n  turn\n  plugin\n    POST /post\n  commit\n  commit\n", tree.text())
 	record := tree.named(t, "record_event")
-	assert.Equal(t, SpanOperation, record.start.Kind)
+	assert.Equal(t, host.SpanOperation, record.start.Kind)
 	assert.Equal(t, "ok", record.texts["memhost.outcome"])
 	assert.Equal(t, "write", record.texts["memhost.mode"])
 	assert.Len(t, record.texts["memhost.scope"], 32)
 	assert.Equal(t, int64(1), record.numbers["memhost.generation"])
 	call := tree.named(t, "POST /post")
-	assert.Equal(t, SpanCall, call.start.Kind)
+	assert.Equal(t, host.SpanCall, call.start.Kind)
 	assert.Equal(t, int64(200), call.numbers["http.response.status_code"])
 
 	tree.forget()
-	b.set(func() { b.post = func(string) int { return 422 } })
-	_, err := s.RecordEvent(context.Background(), event("f", "deliver a"))
-	requireCode(t, err, abi.CodeBackend)
+	b.Set(func() { b.Post = func(string) int { return 422 } })
+	_, err := s.RecordEvent(context.Background(), host.Event("f", "deliver a"))
+	host.RequireCode(t, err, abi.CodeBackend)
 	assert.Equal(t, "backend", tree.named(t, "record_event").failure)
 	assert.Equal(t, "plugin_error", tree.named(t, "plugin").failure)
 	assert.Equal(t, "Unprocessable Entity", tree.named(t, "POST /post").failure)
 	for _, span := range tree.spans() {
 		for key, text := range span.texts {
-			for _, secret := range []string{event("f", "").UserID, "deliver a", event("f", "").SessionID} {
+			for _, secret := range []string{host.Event("f", "").UserID, "deliver a", host.Event("f", "").SessionID} {
 				assert.NotContains(t, text, secret, key)
 			}
 		}
@@ -140,15 +141,15 @@ func TestAnOperationsSpans(t *testing.T) {
 func TestAShadowsSpansAreLinked(t *testing.T) {
 	tree := new(treeOfSpans)
 	ctx := context.Background()
-	s := openSlot(t, open(t, Options{Tracer: tree}), history(t, ""))
-	require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{SamplePercent: 100}))
-	record(t, s, "ann", 0, 3)
-	until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
-	within, door := tree.Begin(ctx, SpanStart{Name: "POST /v1/retrieve", Kind: SpanRequest})
-	_, err := s.Retrieve(within, &abi.RetrieveRequest{Query: "q", Scope: personScope("ann"), SessionID: "new"})
+	s := host.OpenSlot(t, host.Open(t, host.Options{Tracer: tree}), host.History(t, ""))
+	require.NoError(t, s.Shadow(ctx, host.History(t, "next"), host.ShadowOptions{SamplePercent: 100}))
+	host.Record(t, s, "ann", 0, 3)
+	host.Until(t, "it has everything", func() bool { return host.ShadowOf(t, s).State == report.FollowerReady })
+	within, door := tree.Begin(ctx, host.SpanStart{Name: "POST /v1/retrieve", Kind: host.SpanRequest})
+	_, err := s.Retrieve(within, &abi.RetrieveRequest{Query: "q", Scope: host.PersonScope("ann"), SessionID: "new"})
 	require.NoError(t, err)
 	door.End("")
-	until(t, "it was asked", func() bool { return shadowOf(t, s).Report.Answers == 1 })
+	host.Until(t, "it was asked", func() bool { return host.ShadowOf(t, s).Report.Answers == 1 })
 	var shadows, agents *notedSpan
 	for _, span := range tree.spans() {
 		switch {
@@ -174,18 +175,18 @@ func TestADeliverysSpansAreLinked(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			tree := new(treeOfSpans)
 			ctx := context.Background()
-			s := openSlot(t, open(t, Options{Tracer: tree, Archive: true}), history(t, ""))
-			record(t, s, "ann", 0, 3)
+			s := host.OpenSlot(t, host.Open(t, host.Options{Tracer: tree, Archive: true}), host.History(t, ""))
+			host.Record(t, s, "ann", 0, 3)
 			require.Len(t, tree.headers(abi.OpRecordEvent, ""), 3)
 			if role == report.RoleShadow {
-				require.NoError(t, s.Shadow(ctx, history(t, "next"), ShadowOptions{}))
-				until(t, "it has everything", func() bool { return shadowOf(t, s).State == report.FollowerReady })
-				record(t, s, "ann", 3, 5)
-				until(t, "it has these too", func() bool { return shadowOf(t, s).Progress.Done == 5 })
+				require.NoError(t, s.Shadow(ctx, host.History(t, "next"), host.ShadowOptions{}))
+				host.Until(t, "it has everything", func() bool { return host.ShadowOf(t, s).State == report.FollowerReady })
+				host.Record(t, s, "ann", 3, 5)
+				host.Until(t, "it has these too", func() bool { return host.ShadowOf(t, s).Progress.Done == 5 })
 			} else {
-				_, err := s.Backfill(ctx, history(t, "next"), BackfillOptions{})
+				_, err := s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{})
 				require.NoError(t, err)
-				serves(t, s, "next")
+				host.Serves(t, s, "next")
 			}
 			recorded := tree.headers(abi.OpRecordEvent, "")
 			var causes []string

@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
@@ -18,7 +19,7 @@ import (
 )
 
 func TestSwapUnderLoadFailsNoCall(t *testing.T) {
-	s := openSlot(t, open(t, Options{}), smoked("full_history", SmokeNever))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("full_history", host.SmokeNever))
 	ctx, stop := context.WithCancel(context.Background())
 	const callers = 200
 	swaps := 50
@@ -41,7 +42,7 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 							Budget:    abi.ContextBudget{MaxItems: &items}})
 					assert.NoError(t, err)
 				} else {
-					e := event(fmt.Sprintf("%d-%d", i, n), "a turn")
+					e := host.Event(fmt.Sprintf("%d-%d", i, n), "a turn")
 					e.UserID = persona
 					_, err := s.RecordEvent(context.Background(), e)
 					assert.NoError(t, err)
@@ -54,9 +55,9 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 		for seen := calls.Load(); calls.Load() < seen+callers; {
 			runtime.Gosched()
 		}
-		c := smoked("full_history", SmokeNever)
+		c := smoked("full_history", host.SmokeNever)
 		if i%2 == 0 {
-			c = smoked("no_memory", SmokeNever)
+			c = smoked("no_memory", host.SmokeNever)
 		}
 		m, err := s.Swap(context.Background(), c)
 		require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 		broken := c
 		broken.Module = slices.Concat(c.Module[:len(c.Module)/2], []byte("not wasm any more"))
 		_, err = s.Swap(context.Background(), broken)
-		requireCode(t, err, abi.CodeInvalidArgument, "still serves")
+		host.RequireCode(t, err, abi.CodeInvalidArgument, "still serves")
 	}
 	stop()
 	wg.Wait()
@@ -72,34 +73,34 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 
 // Before wazero 1.11.0, closing a module broke another module with the same bytes.
 func TestSwapToEqualBytesLeavesTheNewModuleWhole(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	for i := range 5 {
-		_, err := s.Swap(context.Background(), probeConfig(fmt.Sprintf(`{"note":"%d"}`, i)))
+		_, err := s.Swap(context.Background(), host.ProbeConfig(fmt.Sprintf(`{"note":"%d"}`, i)))
 		require.NoError(t, err)
-		s.drains.Wait()
-		requireUsable(t, s, fmt.Sprint("e", i))
+		host.Drained(s)
+		host.RequireUsable(t, s, fmt.Sprint("e", i))
 	}
 }
 
 func TestSwappedInProviderNeverSeesAnothersMemory(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	told(t, s, "e1", "append turns probe")
-	_, err := s.Swap(context.Background(), ProviderConfig{Name: "probe_backend", Module: probeModule})
+	s := host.ProbeSlot(t, `{}`)
+	host.Told(t, s, "e1", "append turns probe")
+	_, err := s.Swap(context.Background(), host.ProviderConfig{Name: "probe_backend", Module: host.ProbeModule})
 	require.NoError(t, err)
-	assert.Equal(t, []string{""}, retrieved(t, s, "read turns"))
-	r, err := s.RecordEvent(context.Background(), event("e1", "append turns backend"))
+	assert.Equal(t, []string{""}, host.Retrieved(t, s, "read turns"))
+	r, err := s.RecordEvent(context.Background(), host.Event("e1", "append turns backend"))
 	require.NoError(t, err, "no conflict: its ledger is its own")
 	assert.False(t, r.Duplicate)
-	_, err = s.Swap(context.Background(), probeConfig(`{}`))
+	_, err = s.Swap(context.Background(), host.ProbeConfig(`{}`))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"1=probe "}, retrieved(t, s, "read turns"), "and the first one finds its own again")
+	assert.Equal(t, []string{"1=probe "}, host.Retrieved(t, s, "read turns"), "and the first one finds its own again")
 }
 
 func TestFailedSwapNamesItsStepAndTheOldOneServes(t *testing.T) {
 	var steps []report.RunStep
-	s := openSlot(t, impatient(open(t, Options{OnStep: func(step report.RunStep) {
+	s := host.OpenSlot(t, host.Impatient(host.Open(t, host.Options{OnStep: func(step report.RunStep) {
 		steps = append(steps, step)
-	}})), probeConfig(`{}`))
+	}})), host.ProbeConfig(`{}`))
 	for _, c := range []struct {
 		block string
 		code  abi.Code
@@ -111,43 +112,43 @@ func TestFailedSwapNamesItsStepAndTheOldOneServes(t *testing.T) {
 		{`{"health":"spin"}`, abi.CodeTimeout, "stopped"},
 		{`{"health":"nonsense"}`, abi.CodeInvalidArgument, "health"},
 	} {
-		_, err := s.Swap(context.Background(), probeConfig(c.block))
-		e := requireCode(t, err, c.code, "step ", c.says, "the slot still serves probe")
+		_, err := s.Swap(context.Background(), host.ProbeConfig(c.block))
+		e := host.RequireCode(t, err, c.code, "step ", c.says, "the slot still serves probe")
 		assert.Equal(t, "swap", e.Operation)
 		assert.Equal(t, "fail", steps[len(steps)-1].Verdict)
-		requireUsable(t, s, c.block)
+		host.RequireUsable(t, s, c.block)
 	}
 }
 
 func TestClosedSlotSaysSo(t *testing.T) {
-	h := open(t, Options{})
-	s, err := h.Open(context.Background(), probeConfig(`{}`))
+	h := host.Open(t, host.Options{})
+	s, err := h.Open(context.Background(), host.ProbeConfig(`{}`))
 	require.NoError(t, err)
 	require.NoError(t, s.Close(context.Background()))
-	_, err = s.Retrieve(context.Background(), ask("echo"))
-	requireCode(t, err, abi.CodeUnavailable, "closed")
+	_, err = s.Retrieve(context.Background(), host.Ask("echo"))
+	host.RequireCode(t, err, abi.CodeUnavailable, "closed")
 }
 
 func TestSecondHostOnOneFolderIsTurnedAway(t *testing.T) {
 	dir := t.TempDir()
-	open(t, Options{DataDir: dir})
-	_, err := New(context.Background(), Options{DataDir: dir, CacheDir: testcache.Dir()})
-	requireCode(t, err, abi.CodeUnavailable)
+	host.Open(t, host.Options{DataDir: dir})
+	_, err := host.New(context.Background(), host.Options{DataDir: dir, CacheDir: testcache.Dir()})
+	host.RequireCode(t, err, abi.CodeUnavailable)
 }
 
 func TestUnsupportedOperationIsNamed(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	_, err := s.Provenance(context.Background(), &abi.ProvenanceRequest{Scope: testScope, EventID: "e"})
-	e := requireCode(t, err, abi.CodeUnsupported, "provider probe has no provenance")
+	s := host.ProbeSlot(t, `{}`)
+	_, err := s.Provenance(context.Background(), &abi.ProvenanceRequest{Scope: host.TestScope, EventID: "e"})
+	e := host.RequireCode(t, err, abi.CodeUnsupported, "provider probe has no provenance")
 	assert.Equal(t, abi.OpProvenance, e.Operation)
 	_, err = s.ApplyFeedback(context.Background(),
-		&abi.MemoryFeedback{FeedbackID: "f", Scope: testScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z",
+		&abi.MemoryFeedback{FeedbackID: "f", Scope: host.TestScope, SessionID: "s", Timestamp: "2026-01-01T00:00:00Z",
 			Text: "t"})
-	requireCode(t, err, abi.CodeUnsupported)
+	host.RequireCode(t, err, abi.CodeUnsupported)
 }
 
 func TestManifestTellsWhatServes(t *testing.T) {
-	s := probeSlot(t, `{"note":"n"}`)
+	s := host.ProbeSlot(t, `{"note":"n"}`)
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, "probe", m.Condition)
@@ -158,14 +159,7 @@ func TestManifestTellsWhatServes(t *testing.T) {
 	for _, step := range m.Steps {
 		names = append(names, step.Name)
 	}
-	assert.Equal(t, []string{"identity", "configure", "load", "health", "setup_scope", "capabilities", stepIsolation,
-		stepWriteRead, stepGate, "serve"}, names)
+	assert.Equal(t, []string{"identity", "configure", "load", "health", "setup_scope", "capabilities", "isolation_smoke",
+		"write_read_smoke", "pending_gate", "serve"}, names)
 	assert.Contains(t, m.Capabilities.Capabilities, abi.OpInventory)
-}
-
-func TestAProviderThatCannotServeNamesTheReasonFirst(t *testing.T) {
-	err := cannotServe("memos", &abi.BackendHealth{Warnings: []string{"write_profile: async", "unauthenticated: liveness"}},
-		401)
-	e := requireCode(t, err, abi.CodeUnauthenticated, "unavailable: unauthenticated: liveness; write_profile: async")
-	assert.Contains(t, e.Hint, "credentials")
 }

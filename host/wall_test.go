@@ -55,18 +55,18 @@ func TestTheWallHoldsFromTheNextCallOn(t *testing.T) {
 	for _, op := range []string{abi.OpRetrieve, abi.OpFormatContext, abi.OpInventory, abi.OpProvenance,
 		abi.OpNativeQuery, abi.OpHealth, abi.OpReadiness, abi.OpFindEvent} {
 		for raise := range len(calls) + 1 {
-			for _, scope := range []*abi.MemoryScope{nil, &testScope} {
+			for _, scope := range []*abi.MemoryScope{nil, &TestScope} {
 				if scope != nil && op == abi.OpHealth {
 					continue // it has no scope
 				}
 				t.Run(fmt.Sprintf("%s/before call %d/scope %v", op, raise, scope != nil), func(t *testing.T) {
 					b := newStalling(t, "")
-					s := netSlot(t, b.serverURL, Options{})
+					s := NetSlot(t, b.serverURL, Options{})
 					ctx, o := s.beginOn(t.Context(), s.current.Load().provider, op)
 					var err error
 					defer o.end(&err)
 					if op != abi.OpHealth {
-						sc, err := o.provider.scopeOf(testScope)
+						sc, err := o.provider.scopeOf(TestScope)
 						require.NoError(t, err)
 						require.NoError(t, o.at(ctx, sc))
 					}
@@ -85,9 +85,9 @@ func TestTheWallHoldsFromTheNextCallOn(t *testing.T) {
 						case route == "get":
 							require.NoError(t, err, "reads pass")
 						case op == abi.OpFormatContext:
-							requireCode(t, err, abi.CodeDenied, "format_context may only read")
+							RequireCode(t, err, abi.CodeDenied, "format_context may only read")
 						case up:
-							requireCode(t, err, abi.CodeReadOnly, "class write")
+							RequireCode(t, err, abi.CodeReadOnly, "class write")
 						default:
 							require.NoError(t, err)
 							want++
@@ -103,28 +103,28 @@ func TestTheWallHoldsFromTheNextCallOn(t *testing.T) {
 // The guest is in a slow read when the wall is raised, and sends a write afterwards.
 func TestASlowReadDoesNotOutliveTheWall(t *testing.T) {
 	b := newStalling(t, "/get")
-	s := netSlot(t, b.serverURL, Options{})
+	s := NetSlot(t, b.serverURL, Options{})
 	failure := make(chan error)
 	go func() {
-		_, err := s.Retrieve(context.Background(), ask("http get; http post body={}"))
+		_, err := s.Retrieve(context.Background(), Ask("http get; http post body={}"))
 		failure <- err
 	}()
 	<-b.arrived
 	m := setReadOnly(t, s, nil)
 	assert.Zero(t, m.InFlight, "a read neither counts nor is waited for")
 	close(b.mayGoOn)
-	requireCode(t, <-failure, abi.CodeReadOnly, "class write")
+	RequireCode(t, <-failure, abi.CodeReadOnly, "class write")
 	assert.Zero(t, b.writes.Load())
 }
 
 // A retrieval's write is in progress when the wall is raised, with and without time to wait for it.
 func TestRaisingTheWallWaitsForAReadsCallThatIsNoRead(t *testing.T) {
-	for _, scope := range []*abi.MemoryScope{nil, &testScope} {
+	for _, scope := range []*abi.MemoryScope{nil, &TestScope} {
 		b := newStalling(t, "/post")
-		s := netSlot(t, b.serverURL, Options{Limits: Limits{ModeWait: time.Millisecond}})
+		s := NetSlot(t, b.serverURL, Options{Limits: Limits{ModeWait: time.Millisecond}})
 		done := make(chan error)
 		go func() {
-			_, err := s.Retrieve(context.Background(), ask("http post body={}"))
+			_, err := s.Retrieve(context.Background(), Ask("http post body={}"))
 			done <- err
 		}()
 		<-b.arrived
@@ -147,20 +147,20 @@ func TestTheWallOfOneHostHoldsForTheNextCallAtAnother(t *testing.T) {
 	one, other := shared.join().slot(t, b.serverURL, limits), shared.join().slot(t, b.serverURL, limits)
 	failure := make(chan error)
 	retrieve := func(query string) {
-		_, err := other.Retrieve(context.Background(), ask(query))
+		_, err := other.Retrieve(context.Background(), Ask(query))
 		failure <- err
 	}
 	go retrieve("http get; http post body={}")
 	<-b.arrived
 	assert.Zero(t, setReadOnly(t, one, nil).InFlight)
 	b.mayGoOn <- struct{}{}
-	requireCode(t, <-failure, abi.CodeReadOnly, "class write")
+	RequireCode(t, <-failure, abi.CodeReadOnly, "class write")
 	assert.Zero(t, b.writes.Load())
 
 	_, err := one.SetMode(t.Context(), &abi.AdapterMode{Reason: "over"})
 	require.NoError(t, err)
 	b.hold.Store("/post")
-	for _, scope := range []*abi.MemoryScope{nil, &testScope} {
+	for _, scope := range []*abi.MemoryScope{nil, &TestScope} {
 		go retrieve("http post body={}")
 		<-b.arrived
 		m := setReadOnly(t, one, scope)
@@ -177,18 +177,18 @@ func TestTheWallOfOneHostHoldsForTheNextCallAtAnother(t *testing.T) {
 // A provider on trial, or one that was opened to erase a person, is behind the slot's own wall.
 func TestAProviderThatDoesNotServeIsBehindTheSameWall(t *testing.T) {
 	b := newStalling(t, "/post")
-	s := netSlot(t, b.serverURL, Options{Limits: Limits{ModeWait: time.Millisecond}})
+	s := NetSlot(t, b.serverURL, Options{Limits: Limits{ModeWait: time.Millisecond}})
 	trial := s.trial(s.current.Load().provider)
 	done := make(chan error)
 	go func() {
-		_, err := trial.RecordEvent(context.Background(), event("e1", "http post body={}"))
+		_, err := trial.RecordEvent(context.Background(), Event("e1", "http post body={}"))
 		done <- err
 	}()
 	<-b.arrived
 	assert.EqualValues(t, 1, setReadOnly(t, s, nil).InFlight)
 	close(b.mayGoOn)
 	require.NoError(t, <-done)
-	r, err := trial.RecordEvent(t.Context(), event("e2", "http post body={}"))
+	r, err := trial.RecordEvent(t.Context(), Event("e2", "http post body={}"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusSkippedReadOnly, r.Status)
 }

@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -8,30 +8,30 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/testcache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func TestSameEventAgainGetsTheFirstReceipt(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	first, err := s.RecordEvent(context.Background(), event("e1", "append turns one"))
+	s := host.ProbeSlot(t, `{}`)
+	first, err := s.RecordEvent(context.Background(), host.Event("e1", "append turns one"))
 	require.NoError(t, err)
 	assert.False(t, first.Duplicate)
-	again, err := s.RecordEvent(context.Background(), event("e1", "append turns one"))
+	again, err := s.RecordEvent(context.Background(), host.Event("e1", "append turns one"))
 	require.NoError(t, err)
 	assert.True(t, again.Duplicate)
 	assert.Equal(t, first.Markers, again.Markers)
 	assert.Equal(t, first.Status, again.Status)
 	require.Len(t, again.Warnings, 1)
 	assert.True(t, strings.HasPrefix(again.Warnings[0], "duplicate_event: "))
-	assert.Equal(t, []string{"1=one "}, retrieved(t, s, "read turns"))
+	assert.Equal(t, []string{"1=one "}, host.Retrieved(t, s, "read turns"))
 }
 
 func TestSameEventIsKnownWhateverTheFormOfItsMetadata(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	a, b := event("e1", "echo"), event("e1", "echo")
+	s := host.ProbeSlot(t, `{}`)
+	a, b := host.Event("e1", "echo"), host.Event("e1", "echo")
 	a.Metadata = map[string]abi.Raw{"x": abi.Raw(`{"b":1,"a":[1,2]}`)}
 	b.Metadata = map[string]abi.Raw{"x": abi.Raw(` { "a" : [1, 2], "b": 1 } `)}
 	_, err := s.RecordEvent(context.Background(), a)
@@ -42,40 +42,40 @@ func TestSameEventIsKnownWhateverTheFormOfItsMetadata(t *testing.T) {
 }
 
 func TestSameIDWithOtherContentIsConflict(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	told(t, s, "e1", "append turns one")
-	_, err := s.RecordEvent(context.Background(), event("e1", "append turns two"))
-	requireCode(t, err, abi.CodeConflict, `"e1"`)
-	assert.Equal(t, []string{"1=one "}, retrieved(t, s, "read turns"))
+	s := host.ProbeSlot(t, `{}`)
+	host.Told(t, s, "e1", "append turns one")
+	_, err := s.RecordEvent(context.Background(), host.Event("e1", "append turns two"))
+	host.RequireCode(t, err, abi.CodeConflict, `"e1"`)
+	assert.Equal(t, []string{"1=one "}, host.Retrieved(t, s, "read turns"))
 }
 
 func TestEventsSurviveAReopenedFolder(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
+	h, err := host.New(ctx, host.Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
-	patient(h)
-	s, err := h.Open(ctx, probeConfig(`{}`))
+	host.Patient(h)
+	s, err := h.Open(ctx, host.ProbeConfig(`{}`))
 	require.NoError(t, err)
-	told(t, s, "e1", "append turns one")
+	host.Told(t, s, "e1", "append turns one")
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
-	s = openSlot(t, open(t, Options{DataDir: dir}), probeConfig(`{"note":"another configuration"}`))
-	assert.Equal(t, []string{"1=one "}, retrieved(t, s, "read turns"))
-	r, err := s.RecordEvent(ctx, event("e1", "append turns one"))
+	s = host.OpenSlot(t, host.Open(t, host.Options{DataDir: dir}), host.ProbeConfig(`{"note":"another configuration"}`))
+	assert.Equal(t, []string{"1=one "}, host.Retrieved(t, s, "read turns"))
+	r, err := s.RecordEvent(ctx, host.Event("e1", "append turns one"))
 	require.NoError(t, err)
 	assert.True(t, r.Duplicate, "the ledger is not keyed by module or configuration")
 }
 
 func TestConcurrentCallersOfOneEventShareOneDelivery(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	var wg sync.WaitGroup
 	fresh := make(chan bool, 32)
 	for range 32 {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			r, err := s.RecordEvent(context.Background(), event("e1", "append turns one"))
+			r, err := s.RecordEvent(context.Background(), host.Event("e1", "append turns one"))
 			if assert.NoError(t, err) && !r.Duplicate {
 				fresh <- true
 			}
@@ -83,11 +83,11 @@ func TestConcurrentCallersOfOneEventShareOneDelivery(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Len(t, fresh, 1)
-	assert.Equal(t, []string{"1=one "}, retrieved(t, s, "read turns"))
+	assert.Equal(t, []string{"1=one "}, host.Retrieved(t, s, "read turns"))
 }
 
 func TestConcurrentScopesDoNotMix(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	const scopes, turns = 8, 20
 	var wg sync.WaitGroup
 	for i := range scopes {
@@ -95,7 +95,7 @@ func TestConcurrentScopesDoNotMix(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for j := range turns {
-				e := event(fmt.Sprint("e", j), fmt.Sprintf("append turns %d-%d", i, j))
+				e := host.Event(fmt.Sprint("e", j), fmt.Sprintf("append turns %d-%d", i, j))
 				e.UserID = fmt.Sprint("persona ", i)
 				_, err := s.RecordEvent(context.Background(), e)
 				assert.NoError(t, err)
@@ -119,7 +119,7 @@ func TestConcurrentScopesDoNotMix(t *testing.T) {
 func TestLookAlikeScopesShareNothing(t *testing.T) {
 	ids := []string{"a", "A", "a ", " a", "a\t", "a/b", "a:b", "a\x01b", "*", "..", ".", "%2e", "ä", "a\u0308", "😀",
 		`"`, "'", "a|b", strings.Repeat("x", 512), strings.Repeat("x", 511), "null", "\u200b", "run/persona"}
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx := context.Background()
 	n := 0
 	for _, run := range ids {
@@ -128,11 +128,11 @@ func TestLookAlikeScopesShareNothing(t *testing.T) {
 				continue
 			}
 			n++
-			e := event("e", fmt.Sprintf("put mine %d", n))
+			e := host.Event("e", fmt.Sprintf("put mine %d", n))
 			e.RunID, e.UserID = run, persona
 			_, err := s.RecordEvent(ctx, e)
 			if err != nil { // run == persona may occur twice
-				requireCode(t, err, abi.CodeConflict)
+				host.RequireCode(t, err, abi.CodeConflict)
 				n--
 				continue
 			}
@@ -144,44 +144,32 @@ func TestLookAlikeScopesShareNothing(t *testing.T) {
 	}
 }
 
-func TestScopeKeysAreInjective(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		part := rapid.StringMatching(`[a\x00-\x02]{0,2}`)
-		draw := func(which string) scopeName {
-			p := rapid.SliceOfN(part, 6, 6).Draw(rt, which)
-			return scopeName{p[0], p[1], p[2], p[3], p[4], p[5]}
-		}
-		a, b := draw("a"), draw("b")
-		require.Equal(rt, a == b, a.key() == b.key())
-	})
-}
-
 func TestAgentIsALabelUnlessScoped(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	e := event("e", "scope")
+	s := host.ProbeSlot(t, `{}`)
+	e := host.Event("e", "scope")
 	e.AgentID = "agent"
 	r, err := s.RecordEvent(context.Background(), e)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"run/persona//1"}, r.Markers)
-	q := ask("echo")
+	q := host.Ask("echo")
 	q.Scope.AgentID = "agent"
 	_, err = s.Retrieve(context.Background(), q)
-	requireCode(t, err, abi.CodeInvalidArgument, "scope.agent_id")
-	c := probeConfig(`{}`)
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "scope.agent_id")
+	c := host.ProbeConfig(`{}`)
 	c.AgentScoped = true
-	scoped := openSlot(t, open(t, Options{}), c)
+	scoped := host.OpenSlot(t, host.Open(t, host.Options{}), c)
 	r, err = scoped.RecordEvent(context.Background(), e)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"run/persona/agent/1"}, r.Markers)
 }
 
 func TestBatchKeepsOrderAndJudgesEachEventByItself(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	b := &abi.EventBatch{Events: []abi.MemoryEvent{*event("1", "append turns 1"), *event("2", "append turns 2"),
-		*event("", "append turns 3"),
-		*event("4", "fail backend no"), *event("1", "append turns 1"), *event("2", "other content"),
-		*event("7", "append turns 7")}}
-	other := *event("1", "append turns other")
+	s := host.ProbeSlot(t, `{}`)
+	b := &abi.EventBatch{Events: []abi.MemoryEvent{*host.Event("1", "append turns 1"), *host.Event("2", "append turns 2"),
+		*host.Event("", "append turns 3"),
+		*host.Event("4", "fail backend no"), *host.Event("1", "append turns 1"), *host.Event("2", "other content"),
+		*host.Event("7", "append turns 7")}}
+	other := *host.Event("1", "append turns other")
 	other.UserID = "somebody else"
 	b.Events = append(b.Events, other)
 	out, err := s.RecordEvents(context.Background(), b)
@@ -189,43 +177,43 @@ func TestBatchKeepsOrderAndJudgesEachEventByItself(t *testing.T) {
 	require.Len(t, out.Receipts, len(b.Events))
 	assert.Equal(t, abi.StatusCommitted, out.Receipts[0].Receipt.Status)
 	assert.Equal(t, abi.StatusCommitted, out.Receipts[1].Receipt.Status)
-	requireCode(t, out.Receipts[2].Error, abi.CodeInvalidArgument, "events[2].event_id")
-	requireCode(t, out.Receipts[3].Error, abi.CodeBackend)
+	host.RequireCode(t, out.Receipts[2].Error, abi.CodeInvalidArgument, "events[2].event_id")
+	host.RequireCode(t, out.Receipts[3].Error, abi.CodeBackend)
 	assert.True(t, out.Receipts[4].Receipt.Duplicate)
-	requireCode(t, out.Receipts[5].Error, abi.CodeConflict)
+	host.RequireCode(t, out.Receipts[5].Error, abi.CodeConflict)
 	assert.Equal(t, abi.StatusCommitted, out.Receipts[6].Receipt.Status)
 	assert.Equal(t, abi.StatusCommitted, out.Receipts[7].Receipt.Status)
-	assert.Equal(t, []string{"1=1 2=2 3=7 "}, retrieved(t, s, "read turns"))
+	assert.Equal(t, []string{"1=1 2=2 3=7 "}, host.Retrieved(t, s, "read turns"))
 	_, err = s.RecordEvents(context.Background(), &abi.EventBatch{})
-	requireCode(t, err, abi.CodeInvalidArgument, "events: want at least one")
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "events: want at least one")
 }
 
 func TestReceiptMustHaveAStatusOfTheContract(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	for _, status := range []string{"skipped_read_only", "done"} {
-		_, err := s.RecordEvent(context.Background(), event("e "+status, "append turns x; status "+status))
-		requireCode(t, err, abi.CodeInternal, "receipt.status")
+		_, err := s.RecordEvent(context.Background(), host.Event("e "+status, "append turns x; status "+status))
+		host.RequireCode(t, err, abi.CodeInternal, "receipt.status")
 	}
-	assert.Equal(t, []string{""}, retrieved(t, s, "read turns"))
+	assert.Equal(t, []string{""}, host.Retrieved(t, s, "read turns"))
 }
 
 func TestResetClearsOneScopeAndStartsItsNextGeneration(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx := context.Background()
-	told(t, s, "e1", "append turns one; put k v")
-	other := event("e1", "append turns other")
+	host.Told(t, s, "e1", "append turns one; put k v")
+	other := host.Event("e1", "append turns other")
 	other.UserID = "other"
 	_, err := s.RecordEvent(ctx, other)
 	require.NoError(t, err)
-	r, err := s.ResetScope(ctx, testScope)
+	r, err := s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, r.Status)
 	assert.EqualValues(t, 1, r.OldGeneration)
 	assert.EqualValues(t, 2, r.NewGeneration)
-	assert.Equal(t, []string{"absent", "", "run/persona//2"}, retrieved(t, s, "get k; read turns; scope"))
-	told(t, s, "e1", "append turns again")
-	assert.Equal(t, []string{"1=again "}, retrieved(t, s, "read turns"), "an old receipt suppresses nothing")
-	q := ask("read turns")
+	assert.Equal(t, []string{"absent", "", "run/persona//2"}, host.Retrieved(t, s, "get k; read turns; scope"))
+	host.Told(t, s, "e1", "append turns again")
+	assert.Equal(t, []string{"1=again "}, host.Retrieved(t, s, "read turns"), "an old receipt suppresses nothing")
+	q := host.Ask("read turns")
 	q.Scope.PersonaID = "other"
 	found, err := s.Retrieve(ctx, q)
 	require.NoError(t, err)
@@ -233,8 +221,8 @@ func TestResetClearsOneScopeAndStartsItsNextGeneration(t *testing.T) {
 }
 
 func TestStateOfAnOperationSeesItsOwnWrites(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	told(t, s, "e1", "put a 1; put b 2; append l x")
+	s := host.ProbeSlot(t, `{}`)
+	host.Told(t, s, "e1", "put a 1; put b 2; append l x")
 	var steps, want []string
 	for _, step := range []struct{ command, want string }{
 		{"get a", "1"}, {"put a 9", ""}, {"get a", "9"}, {"put c 3", ""}, {"list ", "a=9 b=2 c=3 "},
@@ -246,35 +234,35 @@ func TestStateOfAnOperationSeesItsOwnWrites(t *testing.T) {
 		steps = append(steps, step.command)
 		want = append(want, step.want)
 	}
-	said := told(t, s, "e2", strings.Join(steps, "; "))
+	said := host.Told(t, s, "e2", strings.Join(steps, "; "))
 	for i := range said {
 		said[i], _, _ = strings.Cut(said[i], "set_up=")
 	}
 	assert.Equal(t, want, said)
-	assert.Equal(t, []string{"3", "absent", "1=z "}, retrieved(t, s, "get c; get a; read l"))
+	assert.Equal(t, []string{"3", "absent", "1=z "}, host.Retrieved(t, s, "get c; get a; read l"))
 }
 
 func TestVersionedPutIsAConditionOfTheWholeOperation(t *testing.T) {
-	s := probeSlot(t, `{}`)
-	told(t, s, "e1", "put k v 0")
-	_, err := s.RecordEvent(context.Background(), event("e2", "append l x; put k w 0"))
-	requireCode(t, err, abi.CodeConflict, `"k"`)
-	assert.Equal(t, []string{"v", ""}, retrieved(t, s, "get k; read l"))
+	s := host.ProbeSlot(t, `{}`)
+	host.Told(t, s, "e1", "put k v 0")
+	_, err := s.RecordEvent(context.Background(), host.Event("e2", "append l x; put k w 0"))
+	host.RequireCode(t, err, abi.CodeConflict, `"k"`)
+	assert.Equal(t, []string{"v", ""}, host.Retrieved(t, s, "get k; read l"))
 }
 
 func TestStateOfAScopeIsBounded(t *testing.T) {
-	h := open(t, Options{Limits: Limits{StateBytes: 2000, StateValueBytes: 1000}})
-	s := openSlot(t, h, probeConfig(`{}`))
-	_, err := s.RecordEvent(context.Background(), event("e0", "append l "+strings.Repeat("x", 1001)))
-	requireCode(t, err, abi.CodeTooLarge, "limit is 1000")
-	told(t, s, "e1", "append l "+strings.Repeat("x", 900))
-	told(t, s, "e2", "append l "+strings.Repeat("x", 900))
-	_, err = s.RecordEvent(context.Background(), event("e3", "append l "+strings.Repeat("x", 900)))
-	requireCode(t, err, abi.CodeTooLarge, "2000")
+	h := host.Open(t, host.Options{Limits: host.Limits{StateBytes: 2000, StateValueBytes: 1000}})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
+	_, err := s.RecordEvent(context.Background(), host.Event("e0", "append l "+strings.Repeat("x", 1001)))
+	host.RequireCode(t, err, abi.CodeTooLarge, "limit is 1000")
+	host.Told(t, s, "e1", "append l "+strings.Repeat("x", 900))
+	host.Told(t, s, "e2", "append l "+strings.Repeat("x", 900))
+	_, err = s.RecordEvent(context.Background(), host.Event("e3", "append l "+strings.Repeat("x", 900)))
+	host.RequireCode(t, err, abi.CodeTooLarge, "2000")
 }
 
 func TestRequestsThatAreWrongNameTheField(t *testing.T) {
-	s := probeSlot(t, `{}`)
+	s := host.ProbeSlot(t, `{}`)
 	ctx := context.Background()
 	for path, change := range map[string]func(*abi.MemoryEvent){
 		"event_id":         func(e *abi.MemoryEvent) { e.EventID = "" },
@@ -284,24 +272,15 @@ func TestRequestsThatAreWrongNameTheField(t *testing.T) {
 		"messages":         func(e *abi.MemoryEvent) { e.Messages = nil },
 		"messages[0].role": func(e *abi.MemoryEvent) { e.Messages[0].Role = "robot" },
 	} {
-		e := event("e", "echo")
+		e := host.Event("e", "echo")
 		change(e)
 		_, err := s.RecordEvent(ctx, e)
-		got := requireCode(t, err, abi.CodeInvalidArgument)
+		got := host.RequireCode(t, err, abi.CodeInvalidArgument)
 		assert.True(t, strings.HasPrefix(got.Message, path+":"), "%s: %s", path, got.Message)
 		assert.Equal(t, abi.OpRecordEvent, got.Operation)
 	}
-	q := ask("x")
+	q := host.Ask("x")
 	q.Scope.BackendNamespace = "another"
 	_, err := s.Retrieve(ctx, q)
-	requireCode(t, err, abi.CodeInvalidArgument, "scope.backend_namespace")
-}
-
-func TestAServersFailureInSetUpMayBeTriedAgain(t *testing.T) {
-	for status, want := range map[int64]bool{500: true, 502: true, 422: false} {
-		failed := abi.NewError(abi.CodeBackend, "peer: the backend failed")
-		failed.Native = &abi.NativeError{Status: &status}
-		assert.Equal(t, want, abi.AsError(repeatable(failed)).Retryable, status)
-	}
-	assert.False(t, abi.AsError(repeatable(abi.NewError(abi.CodeConflict, "renamed"))).Retryable)
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "scope.backend_namespace")
 }

@@ -13,11 +13,11 @@ import (
 // Background work starts while a reset holds the scope's write lock and has added a generation to its list. The work,
 // which read the store before, must not remove it from the list.
 func TestWorkLeavesTheScopesRecordToTheWriteLock(t *testing.T) {
-	server, _ := backend(t)
+	server, _ := Backend(t)
 	s := newShared(t).join().slot(t, server.URL, Options{NoReadinessPolls: true})
-	told(t, s, "e1", "append turns one")
+	Told(t, s, "e1", "append turns one")
 	p := s.current.Load().provider
-	sc, err := p.scopeOf(testScope)
+	sc, err := p.scopeOf(TestScope)
 	require.NoError(t, err)
 	lock, err := s.lockScope(t.Context(), p, sc, abi.OpResetScope, writelock.AtOnce)
 	require.NoError(t, err)
