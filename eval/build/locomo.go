@@ -156,6 +156,11 @@ func (b *builder) locomoPersona(sample, side, group string, insert insertion, s 
 	persona := "locomo-" + sample + "-" + side
 	b.Persona(persona, "locomo-"+sample)
 	user := scalar(s.Conversation["speaker_"+side])
+	if user != "" {
+		if err := b.Person(&pack.Person{Name: user}); err != nil {
+			return err
+		}
+	}
 	eventOf, sessionOf := map[string]string{}, map[string]int{} // by dia_id
 	var ends []time.Time
 	for i, session := range sessions {

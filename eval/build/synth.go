@@ -101,7 +101,7 @@ func buildSynth(b *builder) (map[string]json.RawMessage, error) {
 	profiles, entries := []synthProfile{}, []synthEntry{}
 	names := &synthNames{random: rand.New(rand.NewPCG(uint64(numbers[0]), 0)), used: map[string]bool{}}
 	for i := range numbers[1] {
-		p := &synthPersona{builder: b, id: fmt.Sprintf("synth-%02d", i+1), names: names,
+		p := &synthPersona{number: i + 1, builder: b, id: fmt.Sprintf("synth-%02d", i+1), names: names,
 			random:   rand.New(rand.NewPCG(uint64(numbers[0]), uint64(i+1))),
 			asking:   rand.New(rand.NewPCG(uint64(numbers[0]), uint64(i+1)|1<<32)),
 			sessions: numbers[2], turns: numbers[3]}
@@ -142,7 +142,24 @@ func (n *synthNames) next() string {
 	}
 }
 
+// synthPeople are names and ways to live that no probe asks about and no other made-up name resembles.
+var synthPeople = []string{"Alma", "Bruno", "Clara", "Dario", "Edith", "Felix", "Greta", "Hugo", "Irene", "Jonas", "Karla", "Linus"}
+
+var synthLives = []string{"a nurse with two children", "a retired teacher", "a student of law", "a baker who rises early",
+	"a designer who works at night"}
+
+// person is what a stranger could know.
+func (p *synthPersona) person() *pack.Person {
+	n := p.number - 1
+	name := synthPeople[n%len(synthPeople)]
+	if again := n / len(synthPeople); again > 0 {
+		name += fmt.Sprintf(" %d", again+1)
+	}
+	return &pack.Person{Name: name, Profile: fmt.Sprintf("%d, %s", 24+7*n%50, synthLives[n%len(synthLives)])}
+}
+
 type synthPersona struct {
+	number int // from 1
 	*builder
 	id              string
 	names           *synthNames
@@ -209,7 +226,7 @@ func (p *synthPersona) write() error {
 			return err
 		}
 	}
-	return nil
+	return p.Person(p.person())
 }
 
 // say plans a new value of an attribute for a turn.

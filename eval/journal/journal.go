@@ -35,6 +35,7 @@ type Line struct {
 	Answer      *Answer      `json:"answer,omitempty"`
 	Transcript  *Transcript  `json:"transcript,omitempty"`
 	NonceCheck  *NonceCheck  `json:"nonce_check,omitempty"`
+	Feedback    *Feedback    `json:"feedback,omitempty"`
 	Closed      *Closed      `json:"closed,omitempty"`
 	Freshness   *Freshness   `json:"freshness,omitempty"`
 	End         *End         `json:"end,omitempty"`
@@ -58,6 +59,7 @@ const (
 	KindAnswer      Kind = "answer"       // an agent answered a probe
 	KindTranscript  Kind = "transcript"   // a simulated user had a conversation with the agent under evaluation
 	KindNonceCheck  Kind = "nonce_check"  // whether a conversation can be found in memory, and its late calls
+	KindFeedback    Kind = "feedback"     // a user's correction was passed to apply_feedback
 	KindClosed      Kind = "closed"       // the test session is over, with its verdicts
 	KindFreshness   Kind = "freshness"    // how long something acknowledged could not be retrieved
 	KindEnd         Kind = "end"          // the cell is complete

@@ -17,6 +17,8 @@ type Transcript struct {
 	Attribute string `json:"attribute,omitempty"`
 	// Seat is how the subject was connected: builtin, command or chat.
 	Seat string `json:"seat"`
+	// Told is the name of the user that the subject was told; empty if it was told none.
+	Told string `json:"told,omitempty"`
 	// Simulator is who played the user: scripted, or the name of a model.
 	Simulator string     `json:"simulator"`
 	Exchanges []Exchange `json:"exchanges"`
@@ -115,6 +117,20 @@ type Breach struct {
 	// Kind is a stable name, such as record_after_wall, mode, other_scope, late_delivery, nonce_found.
 	Kind   string `json:"kind"`
 	Detail string `json:"detail,omitempty"`
+}
+
+// Feedback is one correction that was passed to apply_feedback after its conversation, when the wall was down.
+type Feedback struct {
+	FeedbackID string `json:"feedback_id"`
+	ProbeID    string `json:"probe_id"`
+	Budget     int64  `json:"budget"`
+	Text       string `json:"text"`
+	// NativeIDs are the retrieved items that name a value that is not in force.
+	NativeIDs []string `json:"native_ids,omitempty"`
+	// Status is applied, no_change or queued; empty after an error.
+	Status   string     `json:"status,omitempty"`
+	Warnings []string   `json:"warnings,omitempty"`
+	Error    *abi.Error `json:"error,omitempty"`
 }
 
 // NonceCheck is the search in memory, after the next readiness, for what the user said in a test session's

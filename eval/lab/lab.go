@@ -31,6 +31,8 @@ type Lab struct {
 	Providers []Provider `json:"providers" yaml:"providers"`
 	// Budgets are max_tokens values, in the order in which a probe is asked; 0 means no limit. Default: 1000, 4000.
 	Budgets []int64 `json:"budgets" yaml:"budgets"`
+	// MinTokens has the min_tokens of those budgets that name one, by their max_tokens. It is a target: nothing is padded.
+	MinTokens map[int64]int64 `json:"min_tokens,omitempty" yaml:"min_tokens"`
 	// Replicates is how often each provider runs the whole pack; default 1.
 	Replicates int `json:"replicates" yaml:"replicates"`
 	// Seed is the seed of everything random: canaries, sampled probes, statistics. Default 1.
@@ -131,7 +133,8 @@ type Subject struct {
 	// Command is the program of a command or chat, with its arguments. {lab} in it is replaced by the lab file's
 	// folder, and {port} by the port on which a chat must listen.
 	Command []string `json:"command,omitempty" yaml:"command"`
-	// Template is a builtin's prompt. It has {{context}}, {{query}}, the user's last text, and {{now}}. Default:
+	// Template is a builtin's prompt. It has {{context}}, {{query}}, the user's last text, {{now}}, and {{user}}: "the
+	// user", or the name and profile where the condition tells them. Default:
 	// DefaultSubjectTemplate.
 	Template string `json:"template,omitempty" yaml:"template"`
 	// Retrieve is turn (default: a builtin retrieves with each text of the user) or session (only with the first one).
@@ -154,7 +157,7 @@ const (
 // DefaultSubjectTemplate is the default prompt of a builtin.
 const DefaultSubjectTemplate = `{{context}}
 
-The present date and time: {{now}}. You are the user's assistant. Do what the user asks, and use what the memory above says about them. If it does not say what you need, say that you do not know. Answer in at most two sentences.
+The present date and time: {{now}}. You are the assistant of {{user}}. Do what the user asks, and use what the memory above says about them. If it does not say what you need, say that you do not know. Answer in at most two sentences.
 
 User: {{query}}`
 
@@ -247,7 +250,37 @@ func shorthand(tree any) (map[string]any, error) {
 			list[i] = map[string]any{"label": name, "memory": map[string]any{"provider": name}}
 		}
 	}
-	return root, nil
+	return root, splitBudgets(root)
+}
+
+// splitBudgets replaces budgets that are {min_tokens, max_tokens} by their max_tokens, and puts their min_tokens into the
+// lab's own map.
+func splitBudgets(root map[string]any) error {
+	list, _ := root["budgets"].([]any)
+	least := map[string]any{}
+	for i, b := range list {
+		pair, ok := b.(map[string]any)
+		if !ok {
+			continue
+		}
+		most, ok := pair["max_tokens"]
+		for key := range pair {
+			if ok = ok && (key == "max_tokens" || key == "min_tokens"); !ok {
+				break
+			}
+		}
+		if !ok {
+			return wrong("budgets[%d]: want a number of tokens, or {max_tokens, min_tokens}", i)
+		}
+		list[i] = most
+		if min, set := pair["min_tokens"]; set {
+			least[fmt.Sprint(most)] = min
+		}
+	}
+	if len(least) > 0 {
+		root["min_tokens"] = least
+	}
+	return nil
 }
 
 var unknownField = regexp.MustCompile(`unknown field "(.+)"`)
@@ -392,6 +425,22 @@ func (p *Provider) Name() string {
 	return ""
 }
 
+// Feedback reports whether the simulator's corrections are passed to the provider's apply_feedback: memory.feedback.
+func (p *Provider) Feedback() bool {
+	on, _ := p.Memory["feedback"].(bool)
+	return on
+}
+
+// Named reports whether the provider is no_memory with variant named: a subject is told the user's name and profile.
+func (p *Provider) Named() bool {
+	if p.Name() != "no_memory" {
+		return false
+	}
+	conditions, _ := p.Memory["conditions"].(map[string]any)
+	block, _ := conditions["no_memory"].(map[string]any)
+	return block["variant"] == "named"
+}
+
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Validate checks everything that can be checked without pack and modules.
@@ -434,6 +483,9 @@ func (l *Lab) Validate() error {
 	for i, b := range l.Budgets {
 		if b < 0 || slices.Contains(l.Budgets[:i], b) {
 			return wrong("budgets[%d]: %d: want different numbers of tokens, 0 for no limit", i, b)
+		}
+		if least := l.MinTokens[b]; least < 0 || b > 0 && least > b {
+			return wrong("budgets[%d]: min_tokens %d: want 0 to max_tokens", i, least)
 		}
 	}
 	for name, m := range l.models() {
@@ -482,6 +534,17 @@ func (l *Lab) AddReferences(known func(name string) bool) {
 			l.Providers[i].Budgets = append(slices.Clone(l.Budgets), 0)
 		}
 	}
+}
+
+// Budget returns the contract's form of a budget.
+func (l *Lab) Budget(maxTokens int64) (b abi.ContextBudget) {
+	if maxTokens > 0 {
+		b.MaxTokens = &maxTokens
+	}
+	if least, set := l.MinTokens[maxTokens]; set && least > 0 {
+		b.MinTokens = &least
+	}
+	return b
 }
 
 // Find returns the provider with a label; nil if there is none.

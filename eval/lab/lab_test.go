@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -37,6 +38,32 @@ func TestALabFileIsCompleted(t *testing.T) {
 	assert.NotEqual(t, l.SHA256("a"), l.SHA256("b"), "but not of another pack")
 }
 
+func TestABudgetMayHaveAMinimum(t *testing.T) {
+	l, err := Parse([]byte(small + "budgets: [{min_tokens: 500, max_tokens: 1000}, 4000, {max_tokens: 0}]\n"))
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1000, 4000, 0}, l.Budgets)
+	assert.Equal(t, map[int64]int64{1000: 500}, l.MinTokens)
+	assert.EqualValues(t, 500, *l.Budget(1000).MinTokens)
+	assert.EqualValues(t, 1000, *l.Budget(1000).MaxTokens)
+	assert.Nil(t, l.Budget(4000).MinTokens)
+	assert.Equal(t, abi.ContextBudget{}, l.Budget(0))
+	text, err := json.Marshal(l)
+	require.NoError(t, err)
+	again, err := Parse(text)
+	require.NoError(t, err)
+	assert.Equal(t, l, again, "as in run.json")
+}
+
+func TestAColumnSaysWhatItsAgentIsGiven(t *testing.T) {
+	l, err := Parse([]byte("lab: 1\npack: p\nproviders: [no_memory, {label: n, memory: {condition: no_memory, conditions: " +
+		"{no_memory: {variant: named}}}}, {label: f, memory: {backend: memos, feedback: true}}]\n"))
+	require.NoError(t, err)
+	assert.False(t, l.Find("no_memory").Named())
+	assert.True(t, l.Find("n").Named())
+	assert.False(t, l.Find("n").Feedback())
+	assert.True(t, l.Find("f").Feedback())
+}
+
 func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
 	for _, c := range []struct{ name, text, says, hint string }{
 		{"another version", "lab: 2\npack: p\nproviders: [x]", "lab: is version 2", "lab: 1"},
@@ -51,6 +78,8 @@ func TestALabFileThatIsWrongIsToldWhere(t *testing.T) {
 			"providers[0].label", ""},
 		{"a label twice", "lab: 1\npack: p\nproviders: [mem0, Mem0]", "is there twice", "a label of its own"},
 		{"a budget twice", small + "budgets: [5, 5]", "budgets[1]", ""},
+		{"a budget that is none", small + "budgets: [{least: 5}]", "budgets[0]: want a number of tokens, or {max_tokens, min_tokens}", ""},
+		{"a minimum above the maximum", small + "budgets: [{min_tokens: 9, max_tokens: 5}]", "budgets[0]: min_tokens 9: want 0 to max_tokens", ""},
 		{"a frame that is none", small + "frame: fancy", "full, compact, minimal", ""},
 		{"patience that is none", small + "readiness: {on_timeout: ignore}", "pending, stop", ""},
 		{"a share beyond one", small + "stability: 1.5", "from 0 to 1", ""},

@@ -20,7 +20,7 @@ const Archive = ".tar.zst"
 // maxUnpacked bounds the unpacked size of an archive, in bytes.
 const maxUnpacked = 16 << 30
 
-var files = []string{ManifestFile, EventsFile, ProbesFile, ConditionsFile, PreferencesFile}
+var files = []string{ManifestFile, EventsFile, ProbesFile, ConditionsFile, PreferencesFile, PeopleFile}
 
 // archive writes a folder's pack to one file; equal packs produce equal files.
 func archive(folder, path string) error {

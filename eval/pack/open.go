@@ -35,7 +35,7 @@ type Pack struct {
 }
 
 // place is the position of a persona's lines, in bytes.
-type place struct{ events, probes, preferences span }
+type place struct{ events, probes, preferences, person span }
 
 type span struct{ from, to int64 }
 
@@ -115,6 +115,10 @@ func (p *Pack) index() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	people, err := p.indexFile(PeopleFile, content)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if found := hex.EncodeToString(content.Sum(nil)); found != p.Manifest.ContentSHA256 {
 		return wrong("the pack %s has the content %.12s, its %s says %.12s: it was changed after it was built",
 			p.Manifest.Name, found, ManifestFile, p.Manifest.ContentSHA256).
@@ -122,7 +126,7 @@ func (p *Pack) index() error {
 	}
 	for _, persona := range p.Manifest.Personas {
 		p.persona[persona.PersonaID] = place{events[persona.PersonaID], probes[persona.PersonaID],
-			preferences[persona.PersonaID]}
+			preferences[persona.PersonaID], people[persona.PersonaID]}
 	}
 	return nil
 }
@@ -194,6 +198,18 @@ func (p *Pack) Preferences(personaID string) (Preferences, error) {
 		list = append(list, *row)
 	}
 	return list, nil
+}
+
+// Person returns what may be said of a persona; nil if the pack has nothing.
+func (p *Pack) Person(personaID string) (*Person, error) {
+	s := p.persona[personaID].person
+	if s == (span{}) {
+		return nil, nil
+	}
+	for row, err := range rows[Person](p, PeopleFile, s) {
+		return row, err
+	}
+	return nil, nil
 }
 
 // rows reads the lines in one span of a file.

@@ -8,6 +8,7 @@
 //	probes.jsonl     one Probe a line; the probes of a persona are contiguous, ordered by after_session
 //	conditions.json  optional: by provider, the blocks of controls that are given knowledge (static_profile, oracle_ipas)
 //	preferences.jsonl  optional: one Preference a line; those of a persona are contiguous
+//	people.jsonl       optional: one Person a line, at most one for each persona
 //
 // Nothing in a pack names a provider under test, and no id in it reveals an answer.
 package pack
@@ -24,6 +25,7 @@ const (
 	ProbesFile      = "probes.jsonl"
 	ConditionsFile  = "conditions.json"
 	PreferencesFile = "preferences.jsonl"
+	PeopleFile      = "people.jsonl"
 )
 
 // Manifest is pack.json.
@@ -42,8 +44,8 @@ type Manifest struct {
 	Personas []Persona `json:"personas"`
 	// Repairs lists what the builder had to repair or skip, by kind.
 	Repairs []Repair `json:"repairs,omitempty"`
-	// ContentSHA256 is the hash of events.jsonl, probes.jsonl, conditions.json and preferences.jsonl (the last two if
-	// the pack has them), in this order, in hexadecimal. Each file is preceded by its name, a zero byte, its length in
+	// ContentSHA256 is the hash of events.jsonl, probes.jsonl, conditions.json, preferences.jsonl and people.jsonl (the
+	// last three if the pack has them), in this order, in hexadecimal. Each file is preceded by its name, a zero byte, its length in
 	// bytes as decimal text and another zero byte.
 	ContentSHA256 string `json:"content_sha256"`
 }
@@ -82,6 +84,14 @@ type Persona struct {
 	Sessions int    `json:"sessions"`
 	Events   int    `json:"events"`
 	Probes   int    `json:"probes"`
+}
+
+// Person is one line of people.jsonl: what may be said of a persona without knowing any of their history. Only the
+// condition no_memory, variant named, tells it to an agent. It must not answer a probe.
+type Person struct {
+	PersonaID string `json:"persona_id"`
+	Name      string `json:"name"`
+	Profile   string `json:"profile,omitempty"` // in a few words, such as "34, a nurse"
 }
 
 // MaxPlaces is how many places a pack lists for one kind of repair. All are counted.

@@ -24,6 +24,8 @@ type Writer struct {
 	probes *output
 	// preferences is nil until the first one is written.
 	preferences *output
+	// people is nil until the first one is written.
+	people *output
 
 	labels   map[string]bool
 	clusters map[string]bool
@@ -128,9 +130,21 @@ func (w *Writer) Preference(p *Preference) error {
 	return w.preferences.line(p)
 }
 
+// Person writes what may be said of the persona, at most once. The pack's first one creates people.jsonl.
+func (w *Writer) Person(p *Person) error {
+	p.PersonaID = w.current.PersonaID
+	if w.people == nil {
+		var err error
+		if w.people, err = openOutput(w.folder, PeopleFile); err != nil {
+			return unreadable(err)
+		}
+	}
+	return w.people.line(p)
+}
+
 // outputs returns the open files.
 func (w *Writer) outputs() []*output {
-	return slices.DeleteFunc([]*output{w.events, w.probes, w.preferences}, func(o *output) bool { return o == nil })
+	return slices.DeleteFunc([]*output{w.events, w.probes, w.preferences, w.people}, func(o *output) bool { return o == nil })
 }
 
 func (o *output) line(v any) error {
@@ -194,9 +208,9 @@ func (w *Writer) Close(conditions map[string]json.RawMessage) error {
 // seal hashes the content and writes pack.json.
 func (w *Writer) seal() error {
 	content := sha256.New()
-	for _, name := range []string{EventsFile, ProbesFile, ConditionsFile, PreferencesFile} {
+	for _, name := range []string{EventsFile, ProbesFile, ConditionsFile, PreferencesFile, PeopleFile} {
 		f, err := os.Open(filepath.Join(w.folder, name))
-		if os.IsNotExist(err) && (name == ConditionsFile || name == PreferencesFile) {
+		if os.IsNotExist(err) && name != EventsFile && name != ProbesFile {
 			continue
 		}
 		if err != nil {

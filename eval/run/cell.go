@@ -148,6 +148,9 @@ func (c *cell) seal(ctx context.Context) error {
 	for _, name := range capabilities.Capabilities {
 		c.has[name] = true
 	}
+	if err := c.checkFeedback(); err != nil {
+		return err
+	}
 	m, err := c.slot.Manifest(ctx)
 	if err != nil {
 		return err

@@ -32,7 +32,8 @@ type conversation struct {
 	budget  int64
 	opening string
 	nonces  []string
-	door    *subject.Door // nil if an earlier process ran it
+	door    *subject.Door       // nil if an earlier process ran it
+	script  *journal.Transcript // nil once the session is closed
 }
 
 // conversations runs a conversation between a simulated user and the subject for each suitable probe: one with a
@@ -86,17 +87,21 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	defer os.RemoveAll(workspace)
 	session := fmt.Sprintf("test-session-%d-%s-%d", t.number, setting.ProbeID, budget)
 	mark := t.nonce(setting.ProbeID, budget)
-	door, err := subject.OpenDoor(subject.DoorOptions{Slot: slot, Scope: t.scope, Session: session, MaxTokens: budget,
+	door, err := subject.OpenDoor(subject.DoorOptions{Slot: slot, Scope: t.scope, Session: session, Budget: t.Lab.Budget(budget),
 		Put: rundir.Contexts(t.folder).Put, Foreign: func(text string) string { return foreign(text, mark) }})
 	if err != nil {
 		return err
 	}
 	t.doors = append(t.doors, door)
-	start := &subject.Start{Type: "start", Session: session, Scope: t.scope, Door: door.Address, Workspace: workspace,
+	person, err := t.told()
+	if err != nil {
+		return err
+	}
+	start := &subject.Start{Type: "start", Session: session, Scope: t.scope, Door: door.Address, Workspace: workspace, User: person,
 		Scenario: setting.Scenario, Context: setting.Context, Attribute: setting.Attribute, Now: setting.Now,
-		MaxTokens: budget, Put: rundir.Blobs(t.folder).Put}
+		MaxTokens: budget, MinTokens: t.Lab.MinTokens[budget], Put: rundir.Blobs(t.folder).Put}
 	script := &journal.Transcript{ProbeID: setting.ProbeID, Budget: budget, Scenario: setting.Scenario,
-		Context: setting.Context, Attribute: setting.Attribute, Seat: t.options.Seat.Kind(),
+		Context: setting.Context, Attribute: setting.Attribute, Seat: t.options.Seat.Kind(), Told: person.Name,
 		Simulator: t.options.Simulator.Name()}
 	user, err := t.options.Simulator.Open(ctx, setting)
 	if err == nil {
@@ -120,6 +125,23 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	}
 	t.done.transcripts[retrievalKey{script.ProbeID, budget, 1}] = held(script, door)
 	return nil
+}
+
+// told is what the subject is told of the user: the name and profile if the column is no_memory's variant named,
+// nothing otherwise, because a memory has to know them itself.
+func (t *testSession) told() (u subject.User, err error) {
+	if !t.provider.Named() {
+		return u, nil
+	}
+	person, err := t.pack.Person(t.id)
+	if err == nil && person == nil {
+		err = abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("no_memory.variant is named, and the pack has no name for persona %s",
+			t.id)).WithHint("leave variant out, or add the pack's " + pack.PeopleFile)
+	}
+	if err != nil {
+		return u, err
+	}
+	return subject.User{Name: person.Name, Profile: person.Profile}, nil
 }
 
 // talk starts the subject, passes texts between it and the user, and ends it.
@@ -225,7 +247,7 @@ func foreign(text, mark string) string {
 
 // held returns what has to be searched for after a transcript.
 func held(script *journal.Transcript, door *subject.Door) *conversation {
-	c := &conversation{probe: script.ProbeID, budget: script.Budget, door: door}
+	c := &conversation{probe: script.ProbeID, budget: script.Budget, door: door, script: script}
 	for _, e := range script.Exchanges {
 		if c.opening == "" {
 			c.opening = e.User

@@ -40,6 +40,7 @@ type sessionDone struct {
 	// transcripts has the conversations that took place; searched means that memory was searched for them afterwards.
 	transcripts map[retrievalKey]*conversation
 	searched    bool
+	feedback    map[string]bool // ids of corrections that were passed on
 
 	canary   *journal.Canary
 	wallDown bool
@@ -71,10 +72,18 @@ func (p *personaDone) session(n int) *sessionDone {
 	s := p.sessions[n]
 	if s == nil {
 		s = &sessionDone{probes: map[retrievalKey]string{}, answers: map[retrievalKey]bool{},
-			transcripts: map[retrievalKey]*conversation{}}
+			transcripts: map[retrievalKey]*conversation{}, feedback: map[string]bool{}}
 		p.sessions[n] = s
 	}
 	return s
+}
+
+// close ends the session. Only the nonces of its conversations are still needed.
+func (s *sessionDone) close() {
+	s.closed = true
+	for _, c := range s.transcripts {
+		c.script = nil
+	}
 }
 
 // add updates the progress from a line.
@@ -138,7 +147,10 @@ func (d *cellProgress) add(l *journal.Line) {
 		s.searched = true
 	case journal.KindCanary:
 		s.canary = l.Canary
+	case journal.KindFeedback:
+		s.feedback[l.Feedback.FeedbackID] = true
+		p.since++ // it may have merged or removed items
 	case journal.KindClosed:
-		s.closed = true
+		s.close()
 	}
 }

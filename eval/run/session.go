@@ -80,12 +80,16 @@ func (p *persona) test(ctx context.Context, session int, last *pack.Event, probe
 			return err
 		}
 	}
+	if err := t.feedback(ctx, probes); err != nil {
+		return err
+	}
 	closed := t.verdict(len(probes))
 	line := t.line(journal.KindClosed)
 	line.Closed = closed
 	if err := t.journal.Write(line); err != nil {
 		return err
 	}
+	t.done.close()
 	p.canary, p.unsearched = t.remembered(), t
 	return t.journal.Sync()
 }
@@ -235,10 +239,7 @@ func (t *testSession) read(ctx context.Context, probe *pack.Probe, a retrievalKe
 	request := &abi.RetrieveRequest{Query: probe.Query, Scope: t.scope,
 		SessionID: fmt.Sprintf("test-session-%d", t.number),
 		Scenario:  probe.Scenario, Context: probe.Context, Attribute: probe.Attribute, Filters: probe.Filters,
-		AsOf: probe.AsOf}
-	if a.budget > 0 {
-		request.Budget.MaxTokens = &a.budget
-	}
+		AsOf: probe.AsOf, Budget: t.Lab.Budget(a.budget)}
 	p := &journal.Probe{ProbeID: a.probe, Budget: a.budget, Read: a.read}
 	for attempt := 0; ; attempt++ {
 		began := time.Now()

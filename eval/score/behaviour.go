@@ -149,6 +149,11 @@ type Behaviour struct {
 	Seats      []Count `json:"seats"`
 	Simulators []Count `json:"simulators"`
 	NotSent    []Count `json:"not_sent"`
+	// Told counts those in which the agent was told the user's name and profile.
+	Told int `json:"told,omitempty"`
+	// Feedback counts corrections that were passed to apply_feedback, by status or class of error; such a column is
+	// compared with none that only accumulates.
+	Feedback []Count `json:"feedback,omitempty"`
 	// Breached is how many conversations had at least one breach; Breaches counts all by kind; Details has the first
 	// few as "probe: kind: detail".
 	Breached int      `json:"breached"`
@@ -177,14 +182,14 @@ type Since struct {
 // behaviourCounts counts conversations.
 type behaviourCounts struct {
 	Behaviour
-	seats, simulators, notSent, breaches map[string]int
-	explained                            map[Explained]int // without their counts
-	broken                               map[string]bool   // conversations of one cell
+	seats, simulators, notSent, breaches, feedback map[string]int
+	explained                                      map[Explained]int // without their counts
+	broken                                         map[string]bool   // conversations of one cell
 }
 
 func newBehaved() *behaviourCounts {
 	return &behaviourCounts{Behaviour: Behaviour{Details: []string{}, Since: []SinceCurve{}}, seats: map[string]int{},
-		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{},
+		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{}, feedback: map[string]int{},
 		explained: map[Explained]int{}, broken: map[string]bool{}}
 }
 
@@ -201,6 +206,7 @@ func (b *behaviourCounts) add(c *conversation) {
 		b.Answers += int(yes(x.Agent != ""))
 		b.Stub += int(yes(x.Stub))
 	}
+	b.Told += int(yes(c.Told != ""))
 	b.seats[cmp.Or(c.Seat, "not said")]++
 	b.simulators[cmp.Or(c.Simulator, "not said")]++
 	for _, label := range c.NotSent {
@@ -209,6 +215,15 @@ func (b *behaviourCounts) add(c *conversation) {
 	for _, x := range c.Breaches {
 		b.late(&journal.LateBreach{ProbeID: c.ProbeID, Budget: c.Budget, Breach: x})
 	}
+}
+
+// passed counts a correction that was passed on.
+func (b *behaviourCounts) passed(f *journal.Feedback) {
+	if f.Error != nil {
+		b.feedback["error "+string(f.Error.Code)]++
+		return
+	}
+	b.feedback[f.Status]++
 }
 
 // late counts a breach, which may be found after its conversation.
@@ -230,12 +245,13 @@ func (b *behaviourCounts) merge(o *behaviourCounts) {
 	b.Answers += o.Answers
 	b.Stub += o.Stub
 	b.Breached += o.Breached
+	b.Told += o.Told
 	b.Details = append(b.Details, o.Details...)
 	for key, n := range o.explained {
 		b.explained[key] += n
 	}
 	for into, from := range map[*map[string]int]map[string]int{&b.seats: o.seats, &b.simulators: o.simulators,
-		&b.notSent: o.notSent, &b.breaches: o.breaches} {
+		&b.notSent: o.notSent, &b.breaches: o.breaches, &b.feedback: o.feedback} {
 		for name, n := range from {
 			(*into)[name] += n
 		}
@@ -262,6 +278,9 @@ func (c *column) behave() *Behaviour {
 	sum.Details = sum.Details[:min(len(sum.Details), maxExamples)]
 	sum.Seats, sum.Simulators = counted(sum.seats), counted(sum.simulators)
 	sum.NotSent, sum.Breaches = counted(sum.notSent), counted(sum.breaches)
+	if len(sum.feedback) > 0 {
+		sum.Feedback = counted(sum.feedback)
+	}
 	sum.Explained = []Explained{}
 	for key, n := range sum.explained {
 		key.Count = n
@@ -391,6 +410,17 @@ func (s *scorer) behaviourNotes(m *Metrics, add func(string, ...any)) {
 			continue
 		}
 		label := m.Columns[i].Label
+		if b.Told > 0 {
+			add("%s: the agent was told the person's name and profile in %d of %d sessions", label, b.Told, b.Conversations)
+		}
+		if m.Columns[i].Feedback {
+			var parts []string
+			for _, x := range b.Feedback {
+				parts = append(parts, fmt.Sprintf("%s %d", x.Name, x.Count))
+			}
+			add("%s: the person's corrections were passed to apply_feedback (%s); it is compared with no memory that only accumulates",
+				label, cmp.Or(strings.Join(parts, ", "), "there were none"))
+		}
 		if b.NoRetrieval > 0 {
 			add("%s: no retrieval in %d of %d sessions; they count as the agent answered", label, b.NoRetrieval, b.Conversations)
 		}

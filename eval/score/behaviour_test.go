@@ -14,6 +14,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/build"
 	"github.com/memhost/memhost/eval/journal"
+	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/simulate"
 	"github.com/memhost/memhost/eval/simulate/simulatetest"
@@ -117,6 +118,38 @@ func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, m.Primary.Comparisons[0].Verdict)
 	}
+}
+
+// Budgets with which nobody talked have no comparisons on behaviour, and a column with feedback none with columns that
+// only accumulate.
+func TestBehaviourIsComparedWhereItWasMeasuredAlike(t *testing.T) {
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})
+	l := simulatetest.Lab(3, "usual", "knowing", "corrected")
+	l.Budgets, l.Subject = []int64{1000, 2000}, &lab.Subject{Seat: lab.SeatStub, Budgets: []int64{1000}}
+	l.Find("corrected").Memory["feedback"] = true
+	folder := simulatetest.Run(t, l, p, func(label string, _ int, s *simulate.Setting) simulatetest.Agent {
+		return simulatetest.Knowing(s)
+	})
+	m, _, err := Score(folder, p)
+	require.NoError(t, err)
+	of := 0
+	for _, f := range append(m.Exploratory, *m.Primary) {
+		i := slices.IndexFunc(m.Catalogue, func(e Entry) bool { return e.Name == f.Metric })
+		if m.Catalogue[i].Group != "behaviour" {
+			continue
+		}
+		of++
+		if f.Budget == 2000 {
+			assert.Equal(t, "no conversation had this budget", f.Reason, f.Metric)
+			assert.Empty(t, f.Comparisons)
+			continue
+		}
+		require.Len(t, f.Comparisons, 1, f.Metric)
+		assert.Equal(t, "knowing", f.Comparisons[0].Label)
+	}
+	assert.Greater(t, of, 6)
+	assert.True(t, m.column("corrected").Feedback)
+	assert.Contains(t, strings.Join(m.Notes, "\n"), "corrected: the person's corrections were passed to apply_feedback (there were none)")
 }
 
 // TestNoAgentWinsByATrick: the reference is right in half of its sessions. An agent that always is wins every verdict;

@@ -173,6 +173,8 @@ func (w *walk) line(l *journal.Line) error {
 		w.turns[turn{l.Answer.ProbeID, l.Answer.Budget, l.Answer.Turn}] = l.Answer
 	case journal.KindTranscript:
 		return w.talked(l)
+	case journal.KindFeedback:
+		w.behaviour.passed(l.Feedback)
 	case journal.KindNonceCheck:
 		for i := range l.NonceCheck.Breaches {
 			w.behaviour.late(&l.NonceCheck.Breaches[i])

@@ -47,7 +47,7 @@ var insertion = []string{"insert", "group", "perspective"}
 
 func (s *scorer) keys() Keys {
 	l := s.run.Lab
-	k := Keys{PackSHA256: s.run.Pack.ContentSHA256, Budgets: s.budgets, Tokenizer: l.Tokenizer, Frame: l.Frame,
+	k := Keys{PackSHA256: s.run.Pack.ContentSHA256, Budgets: s.budgets, MinTokens: l.MinTokens, Tokenizer: l.Tokenizer, Frame: l.Frame,
 		Order: map[string]string{},
 		Policies: Policies{Insertion: map[string]string{}, ReadinessTimeoutMS: l.Readiness.TimeoutMS,
 			OnTimeout:  l.Readiness.OnTimeout,

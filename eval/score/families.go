@@ -27,7 +27,8 @@ func (c *familyBuilder) family(metricName string, at int, budget int64) Family {
 	var labels []string
 	var pairs [][]stats.Pair
 	for _, other := range c.columns {
-		if other != c.reference && !other.beside && other.asks(budget) {
+		talks := m.behave == nil || other.talking(at) > 0
+		if other != c.reference && !other.beside && other.asks(budget) && talks && other.Feedback == c.reference.Feedback {
 			labels = append(labels, other.Label)
 			pairs = append(pairs, c.pairs(other, number, at))
 		}
@@ -35,6 +36,8 @@ func (c *familyBuilder) family(metricName string, at int, budget int64) Family {
 	switch {
 	case !c.reference.asks(budget):
 		f.Reason = "the reference is not asked with this budget"
+	case m.behave != nil && c.reference.talking(at) == 0:
+		f.Reason = "no conversation had this budget"
 	case len(labels) == 0:
 		f.Reason = "there is no other provider"
 	case len(pairs[0]) == 0:

@@ -88,8 +88,10 @@ type Pack struct {
 type Keys struct {
 	PackSHA256 string  `json:"pack_sha256"`
 	Budgets    []int64 `json:"budgets"` // ascending; 0 means no limit
-	Tokenizer  string  `json:"tokenizer"`
-	Frame      string  `json:"frame"`
+	// MinTokens has the min_tokens of those budgets that have one, by their max_tokens.
+	MinTokens map[int64]int64 `json:"min_tokens,omitempty"`
+	Tokenizer string          `json:"tokenizer"`
+	Frame     string          `json:"frame"`
 	// Profile is memory.profile of the hosts: best or source-design, or both joined by ", " if columns differ. It is
 	// empty if no manifest names one, which is the case in runs that predate profiles.
 	Profile string `json:"profile"`
@@ -163,6 +165,8 @@ type Column struct {
 	// EventsFailed counts events that were given up, over all replicates, so that memory lacks them.
 	EventsFailed int     `json:"events_failed,omitempty"`
 	Warnings     []Count `json:"warnings"` // of retrievals, by code
+	// Feedback means that the simulator's corrections were passed to apply_feedback.
+	Feedback bool `json:"feedback,omitempty"`
 	// Behaviour counts the conversations of an agent with people; nil if there were none.
 	Behaviour *Behaviour `json:"behaviour,omitempty"`
 	// Agent counts an agent's answers; nil if there are none.

@@ -148,7 +148,8 @@ func (s *scorer) all() []*column {
 
 // column prepares the column of a provider.
 func (s *scorer) column(p *lab.Provider) (*column, error) {
-	c := &column{timeline: s.timeline, seed: s.run.Lab.Seed, Column: Column{Label: p.Label, Provider: p.Name()},
+	c := &column{timeline: s.timeline, seed: s.run.Lab.Seed, Column: Column{Label: p.Label, Provider: p.Name(),
+		Feedback: p.Feedback() && s.run.Lab.Subject != nil},
 		budgets: s.run.Lab.BudgetsOf(p), beside: p.Reference}
 	reported := false
 	for _, info := range s.run.Cells {

@@ -33,6 +33,9 @@ func newBuiltin(s *lab.Subject, seed uint64, getenv func(string) string) (*built
 	return &builtin{client: c, template: s.Template, once: s.Retrieve == lab.RetrieveSession, seed: seed}, nil
 }
 
+// userPlace is replaced in a template by what the agent is told of the user.
+const userPlace = "{{user}}"
+
 // Kind implements Seat.
 func (*builtin) Kind() string { return "builtin" }
 
@@ -58,6 +61,9 @@ func (m *memory) retrieve(ctx context.Context, text string) (string, error) {
 		Context: m.start.Context, Attribute: m.start.Attribute, AsOf: m.start.Now}
 	if m.start.MaxTokens > 0 {
 		q.Budget.MaxTokens = &m.start.MaxTokens
+	}
+	if m.start.MinTokens > 0 {
+		q.Budget.MinTokens = &m.start.MinTokens
 	}
 	result, err := m.slot.Retrieve(ctx, q)
 	if ctx.Err() != nil {
@@ -91,7 +97,8 @@ func (l *loop) Say(ctx context.Context, text string) (*subject.Answer, error) {
 			return nil, err
 		}
 	}
-	prompt := model.Fill(l.template, l.context, text, "", l.start.Now)
+	template := strings.ReplaceAll(l.template, userPlace, l.start.User.String())
+	prompt := model.Fill(template, l.context, text, "", l.start.Now)
 	reply, err := l.client.Chat(ctx, append(l.talk, model.Message{Role: "user", Content: prompt}), l.seed, l.start.Put)
 	if err != nil {
 		return nil, unlessGone(err)

@@ -63,7 +63,8 @@ const lingering = time.Second
 func environment(start *subject.Start) []string {
 	ours := map[string]string{"MEMHOST_SERVER": start.Door.HTTP, "MEMHOST_TOKEN": start.Door.Token,
 		"MEMHOST_RUN_ID": start.Scope.RunID, "MEMHOST_PERSONA_ID": start.Scope.PersonaID,
-		"MEMHOST_SESSION_ID": start.Session, "MEMHOST_WORKSPACE": start.Workspace}
+		"MEMHOST_SESSION_ID": start.Session, "MEMHOST_WORKSPACE": start.Workspace,
+		"MEMHOST_USER_NAME": start.User.Name, "MEMHOST_USER_PROFILE": start.User.Profile}
 	list := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		_, replaced := ours[name]

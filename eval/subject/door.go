@@ -40,8 +40,9 @@ type DoorOptions struct {
 	Slot    host.Contract
 	Scope   abi.MemoryScope
 	Session string
-	// MaxTokens limits each retrieval, whatever the subject asks for; 0 means no limit.
-	MaxTokens int64
+	// Budget bounds each retrieval, whatever the subject asks for. Its MinTokens applies unless the subject asks for more or
+	// fewer itself.
+	Budget abi.ContextBudget
 	// Put stores a formatted context and returns its hash.
 	Put func([]byte) (string, error)
 	// Foreign returns a nonce in a text that belongs to another conversation; empty if there is none.
@@ -172,15 +173,12 @@ type watchedSlot struct {
 // Retrieve implements host.Contract.
 func (w *watchedSlot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	r := journal.Retrieval{Query: q.Query, Context: q.Context, Attribute: q.Attribute}
-	asked := q.Budget.MaxTokens
-	if asked != nil {
+	if asked := q.Budget.MaxTokens; asked != nil {
 		r.MaxTokens = *asked
 	}
-	if most := w.options.MaxTokens; most > 0 && (asked == nil || *asked > most) {
-		bounded := *q
-		bounded.Budget.MaxTokens, q = &most, &bounded
-	}
-	result, err := w.Contract.Retrieve(ctx, q)
+	bounded := *q
+	bounded.Budget = w.options.within(q.Budget)
+	result, err := w.Contract.Retrieve(ctx, &bounded)
 	if err != nil {
 		r.Error = abi.AsError(err)
 	} else {
@@ -197,6 +195,20 @@ func (w *watchedSlot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*ab
 		return nil, r.Error
 	}
 	return result, nil
+}
+
+// within returns the budget that a retrieval gets.
+func (o *DoorOptions) within(asked abi.ContextBudget) abi.ContextBudget {
+	if most := o.Budget.MaxTokens; most != nil && (asked.MaxTokens == nil || *asked.MaxTokens > *most) {
+		asked.MaxTokens = most
+	}
+	if asked.MinTokens == nil {
+		asked.MinTokens = o.Budget.MinTokens
+	}
+	if least, most := asked.MinTokens, asked.MaxTokens; least != nil && most != nil && *least > *most {
+		asked.MinTokens = most
+	}
+	return asked
 }
 
 // RecordEvent implements host.Contract.

@@ -27,11 +27,31 @@ type Start struct {
 	Attribute string `json:"attribute,omitempty"`
 	// Now is the time by the pack's clock, RFC 3339.
 	Now string `json:"now,omitempty"`
-	// MaxTokens is the budget of a retrieval; 0 means no limit. The door enforces it.
+	// User is what the subject is told of the user; without a name in most conditions.
+	User User `json:"user"`
+	// MaxTokens and MinTokens are the budget of a retrieval; 0 means none. The door applies it, whatever a subject asks for.
 	MaxTokens int64 `json:"max_tokens,omitempty"`
+	MinTokens int64 `json:"min_tokens,omitempty"`
 
 	// Put stores a text, such as a request to a model, and returns its hash.
 	Put func([]byte) (string, error) `json:"-"`
+}
+
+// User is a user as a subject is told of them. Without a name they are anonymous.
+type User struct {
+	Name    string `json:"name,omitempty"`
+	Profile string `json:"profile,omitempty"`
+}
+
+// String is the user in a prompt: "the user", or the name, with the profile in brackets.
+func (u User) String() string {
+	switch {
+	case u.Name == "":
+		return "the user"
+	case u.Profile == "":
+		return u.Name
+	}
+	return u.Name + " (" + u.Profile + ")"
 }
 
 // Address is where a subject reaches the slot.

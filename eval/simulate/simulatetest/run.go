@@ -38,6 +38,10 @@ func Run(t *testing.T, l *lab.Lab, p *pack.Pack,
 	folder := filepath.Join(t.TempDir(), "run")
 	r := &rundir.Run{Run: rundir.Version, Program: "test", Lab: l, PackPath: "synth.pack", Pack: p.Manifest,
 		LabSHA256: l.SHA256(p.Manifest.ContentSHA256)}
+	budgets := l.Budgets
+	if l.Subject != nil {
+		budgets = l.SubjectBudgets(budgets)
+	}
 	for i := range l.Providers {
 		for replicate := 1; replicate <= l.Replicates; replicate++ {
 			c := &rundir.Cell{Label: l.Providers[i].Label, Replicate: replicate, RunID: "eval", State: rundir.Complete}
@@ -60,7 +64,7 @@ func Run(t *testing.T, l *lab.Lab, p *pack.Pack,
 					if s.Value == "" && probe.Gold.Answerable { // the right answer is unknown
 						continue
 					}
-					for _, budget := range l.Budgets {
+					for _, budget := range budgets {
 						a := agent(c.Label, replicate, s)
 						line := &journal.Line{Kind: journal.KindTranscript, PersonaID: probe.PersonaID, Session: probe.AfterSession,
 							Transcript: talk(t, folder, s, budget, a)}
