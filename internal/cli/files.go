@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,13 +64,43 @@ func ReplaceFile(path string, content []byte) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return FileError(filepath.Dir(path), err)
+	if err := folderExists(path); err != nil {
+		return err
 	}
 	if err := wholefile.Write(path, content, mode); err != nil {
 		return FileError(path, err)
 	}
 	return nil
+}
+
+func folderExists(path string) error {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return FileError(filepath.Dir(path), err)
+	}
+	return nil
+}
+
+// Replaceable rejects a file that is there and is not of the kind that would replace it, such as "backup". ours is given
+// the first 256 bytes of it. It also rejects a file whose folder does not exist.
+func Replaceable(path, kind string, ours func(start []byte) bool) error {
+	if about, err := os.Stat(path); err != nil || !about.Mode().IsRegular() {
+		return folderExists(path) // writing reports what else is wrong with it
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return FileError(path, err)
+	}
+	defer func() { _ = f.Close() }()
+	start := make([]byte, 256)
+	n, err := io.ReadFull(f, start)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return FileError(path, err)
+	}
+	if n == 0 || ours(start[:n]) {
+		return nil
+	}
+	return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("%s: exists, and is no %s; nothing was written", path, kind)).
+		WithHint("name another file: no other kind of file is replaced")
 }
 
 // IsFile reports whether a plugin is a file, and not the name of a built-in module or a module in a registry.

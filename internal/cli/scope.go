@@ -66,6 +66,13 @@ func (s *ScopeFlags) Complete(a *App) error {
 	if err := s.CompleteAsked(a); err != nil {
 		return err
 	}
+	return s.Expand()
+}
+
+// Expand replaces placeholders, as Complete does, and leaves missing ids empty.
+//
+// Errors: invalid_argument for an unknown placeholder.
+func (s *ScopeFlags) Expand() error {
 	if err := agenthook.CheckPlaces(s.Scope()); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package moving
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ with several providers. Without a file it writes to standard output.
 With --recipient the file is encrypted for the holder of an age key (age1...; several may be given), see https://age-encryption.org.`
 
 func (a *commands) archiveExport() *cobra.Command {
-	var run, user string
+	var of cli.ScopeFlags
 	var recipients []string
 	cmd := &cobra.Command{Use: "export [FILE|-]", Short: "Write archived events to a file",
 		Args: cobra.MaximumNArgs(1), Long: archiveExportHelp,
@@ -36,16 +37,19 @@ func (a *commands) archiveExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			wanted := func(e *abi.MemoryEvent) bool {
-				return (run == "" || e.RunID == run) && (user == "" || e.UserID == user)
+			if err := of.Expand(); err != nil {
+				return err
 			}
-			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, of eventFinder) error {
+			wanted := func(e *abi.MemoryEvent) bool {
+				return (of.Run == "" || e.RunID == of.Run) && (of.User == "" || e.UserID == of.User)
+			}
+			return a.withArchive(cmd.Context(), func(ctx context.Context, archive host.Archive, find eventFinder) error {
 				stats, err := archive.ArchiveStats(ctx)
 				if err != nil {
 					return err
 				}
 				if stats.Events == 0 {
-					if err := noneArchived(ctx, of, stats.On, run, user); err != nil {
+					if err := noneArchived(ctx, find, stats.On, of.Run, of.User); err != nil {
 						return err
 					}
 				}
@@ -72,16 +76,16 @@ func (a *commands) archiveExport() *cobra.Command {
 				return nil
 			})
 		}}
-	cmd.Flags().Var((*cli.IDFlag)(&run), "run", "only events of this run")
-	cmd.Flags().Var((*cli.IDFlag)(&user), "user", "only events of this user")
+	cmd.Flags().Var((*cli.IDFlag)(&of.Run), "run", "only events of this run")
+	cmd.Flags().Var((*cli.IDFlag)(&of.User), "user", "only events of this user")
 	cli.PersonaIsUser(cmd.Flags())
 	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt for this age key (age1...)")
 	return cmd
 }
 
 // noneArchived is the error of an export from an empty archive although events were recorded.
-func noneArchived(ctx context.Context, of eventFinder, on bool, run, user string) error {
-	there, err := of(ctx, run, user)
+func noneArchived(ctx context.Context, find eventFinder, on bool, run, user string) error {
+	there, err := find(ctx, run, user)
 	if err != nil || !there {
 		return err
 	}
@@ -107,10 +111,13 @@ func ageRecipients(texts []string) ([]age.Recipient, error) {
 	return keys, nil
 }
 
-// exportArchiveTo writes a file atomically: an existing file stays until everything is written. Only its owner can read
-// it.
+// exportArchiveTo writes a file atomically: an earlier export of that name stays until everything is written. Only its
+// owner can read it.
 func exportArchiveTo(ctx context.Context, archive host.Archive, path string, keys []age.Recipient,
 	wanted func(*abi.MemoryEvent) bool) (n int, err error) {
+	if err := cli.Replaceable(path, "export of the archive", isExport); err != nil {
+		return 0, err
+	}
 	var failed error
 	err = wholefile.Stream(path, 0o600, func(w io.Writer) error {
 		n, failed = exportArchive(ctx, archive, w, keys, wanted)
@@ -120,6 +127,11 @@ func exportArchiveTo(ctx context.Context, archive host.Archive, path string, key
 		err = writeError(path, err)
 	}
 	return n, err
+}
+
+// isExport reports whether a file may be an export: encrypted, or with an event in its first line.
+func isExport(start []byte) bool {
+	return bytes.HasPrefix(start, []byte(ageMark)) || bytes.HasPrefix(start, []byte(`{"event_id":`))
 }
 
 func writeError(path string, err error) error {

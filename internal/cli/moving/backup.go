@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func (a *commands) backupCommand() *cobra.Command {
 			if err := a.needSlot(); err != nil {
 				return err
 			}
-			if err := replaceable(file); err != nil {
+			if err := cli.Replaceable(file, "backup", isBackup); err != nil {
 				return err
 			}
 			var contents *backup.Contents
@@ -61,23 +62,8 @@ func (a *commands) backupCommand() *cobra.Command {
 	return cmd
 }
 
-// replaceable rejects a file that is not compressed by gzip, as every backup is: a backup would replace it.
-func replaceable(file string) error {
-	if about, err := os.Stat(file); err != nil || !about.Mode().IsRegular() {
-		return nil // writing reports what is wrong with it
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return abi.WrapError(abi.CodeInvalidArgument, file+": "+err.Error(), err)
-	}
-	defer func() { _ = f.Close() }()
-	var magic [2]byte
-	if n, _ := io.ReadFull(f, magic[:]); n == 0 || magic == [2]byte{0x1f, 0x8b} {
-		return nil
-	}
-	return abi.NewError(abi.CodeInvalidArgument, file+": exists, and is no backup; nothing was written").
-		WithHint("name another file: a backup replaces only a backup")
-}
+// isBackup reports whether a file may be a backup, which is compressed by gzip.
+func isBackup(start []byte) bool { return bytes.HasPrefix(start, []byte{0x1f, 0x8b}) }
 
 // needSlot rejects a data folder that holds no slot, so that a mistyped name does not create one.
 func (a *commands) needSlot() error {
