@@ -20,6 +20,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/servertest"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 func TestAddressesOfASlot(t *testing.T) {
@@ -151,6 +152,15 @@ func TestAnswersThatAreNotASlots(t *testing.T) {
 	}
 	_, err := at(t, answer(503, "text/html", "", "Retry-After", "7")).Health(context.Background())
 	require.Equal(t, int64(7000), *abi.AsError(err).RetryAfterMS)
+}
+
+// Asking is refused, and counts as an attempt where a slot watches its agents.
+func TestAScopedTokenDoesNotAskForTheMode(t *testing.T) {
+	c, err := client.New("127.0.0.1:1", wire.ScopedTokenPrefix+"e30.x")
+	require.NoError(t, err)
+	_, err = c.Mode(t.Context())
+	require.Equal(t, abi.CodeDenied, abi.CodeOf(err), "without a connection: %v", err)
+	require.Equal(t, "scoped_token", abi.AsError(err).Reason)
 }
 
 func TestTheTokenGoesNowhereElse(t *testing.T) {

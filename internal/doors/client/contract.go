@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
@@ -68,8 +69,11 @@ func (c *Client) SetMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeR
 	return send[abi.ModeReceipt](ctx, c, abi.OpSetMode, http.MethodPut, wire.PathMode, mode)
 }
 
-// Mode implements host.Contract.
+// Mode implements host.Contract. With a scoped token, which may not read the mode, nothing is sent.
 func (c *Client) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
+	if strings.HasPrefix(c.token, wire.ScopedTokenPrefix) {
+		return nil, abi.NewError(abi.CodeDenied, "a scoped token cannot read the mode").WithReason("scoped_token")
+	}
 	return get[abi.ModeReceipt](ctx, c, wire.OpMode, wire.PathMode)
 }
 

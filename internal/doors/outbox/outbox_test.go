@@ -24,11 +24,12 @@ import (
 
 // slot accepts events as a host does: each id once. refuse, if set, is called first.
 type slot struct {
-	mu     sync.Mutex
-	refuse func(e *abi.MemoryEvent) (*abi.WriteReceipt, error)
-	mode   abi.ModeReceipt
-	took   []string
-	asked  int
+	mu        sync.Mutex
+	refuse    func(e *abi.MemoryEvent) (*abi.WriteReceipt, error)
+	mode      abi.ModeReceipt
+	modeError error
+	took      []string
+	asked     int
 }
 
 func (s *slot) RecordEvent(_ context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
@@ -47,7 +48,12 @@ func (s *slot) RecordEvent(_ context.Context, e *abi.MemoryEvent) (*abi.WriteRec
 	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted}, nil
 }
 
-func (s *slot) Mode(context.Context) (*abi.ModeReceipt, error) { return &s.mode, nil }
+func (s *slot) Mode(context.Context) (*abi.ModeReceipt, error) {
+	if s.modeError != nil {
+		return nil, s.modeError
+	}
+	return &s.mode, nil
+}
 
 func event(id, user string) *abi.MemoryEvent {
 	text := "said in " + id
@@ -253,6 +259,17 @@ func TestTheReadOnlyModeKeepsOutItsOwnTurnsOnly(t *testing.T) {
 	s.refuse, s.mode = nil, abi.ModeReceipt{}
 	b.Deliver(context.Background(), s)
 	require.Equal(t, []string{"before"}, s.took, "what was said in a test leaves no trace")
+}
+
+func TestATokenThatCannotReadTheModeTrustsTheReceipt(t *testing.T) {
+	b, _ := open(t, t.TempDir())
+	s := &slot{refuse: answering(abi.StatusSkippedReadOnly),
+		modeError: abi.NewError(abi.CodeDenied, "a scoped token cannot read the mode").WithReason("scoped_token")}
+	add(t, b, "during")
+	require.Equal(t, outbox.Result{Delivered: 1}, b.Deliver(context.Background(), s))
+	s.modeError = abi.NewError(abi.CodeDenied, "another refusal")
+	add(t, b, "unclear")
+	require.Equal(t, 1, b.Deliver(context.Background(), s).Waiting)
 }
 
 func TestAFileThatIsNoEvent(t *testing.T) {

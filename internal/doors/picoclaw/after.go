@@ -97,7 +97,7 @@ func (h *Hook) event(e *runtimeEvent, p *turnPayload, steered []string) *abi.Mem
 	scope := h.scopeOf(e.speaker())
 	event := &abi.MemoryEvent{EventID: eventID(e, p, steered), RunID: scope.RunID, UserID: scope.PersonaID,
 		AgentID:   scope.AgentID,
-		SessionID: sessionID(e.Scope.SessionKey), TurnID: shortID(e.Scope.TurnID + "@" + e.Time), Timestamp: e.Time,
+		SessionID: h.sessionID(e.Scope.SessionKey), TurnID: shortID(e.Scope.TurnID + "@" + e.Time), Timestamp: e.Time,
 		Metadata: map[string]abi.Raw{},
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &p.UserMessage}}}
 	for i := range steered {
@@ -134,7 +134,10 @@ func shortID(id string) string {
 }
 
 // sessionID converts PicoClaw's session key to a session of the contract.
-func sessionID(key string) string {
+func (h *Hook) sessionID(key string) string {
+	if h.o.Session != "" {
+		return h.o.Session
+	}
 	if key == "" {
 		return sideQuestion
 	}

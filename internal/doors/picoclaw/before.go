@@ -191,12 +191,12 @@ func (h *Hook) contextFor(ctx context.Context, params json.RawMessage) (*userMes
 func (h *Hook) contextOf(ctx context.Context, p *beforeParams, params []byte, query string) string {
 	session := p.Meta.SessionKey
 	if session == "" || p.Meta.TurnID == "" {
-		return h.retrieve(ctx, h.scopeOf(p.speaker()), sideQuestion, query)
+		return h.retrieve(ctx, h.scopeOf(p.speaker()), h.sessionID(""), query)
 	}
 	key := turnKey{session, p.Meta.TurnID}
 	t := h.turns.at(key, p.Meta.Iteration, query)
 	h.turns.saw(key, userTexts(params))
-	t.once.Do(func() { t.context = h.retrieve(ctx, h.scopeOf(p.speaker()), sessionID(session), query) })
+	t.once.Do(func() { t.context = h.retrieve(ctx, h.scopeOf(p.speaker()), h.sessionID(session), query) })
 	return t.context
 }
 

@@ -180,6 +180,21 @@ func TestWhichTurnsAreRecorded(t *testing.T) {
 	}
 }
 
+// A token may be for one session only.
+func TestEverythingIsOfTheSessionThatTheHookWasGiven(t *testing.T) {
+	s := new(slot)
+	a := start(t, s, func(o *picoclaw.Options) { o.Session = "the-one" })
+	a.call(before(2, "sk_v1_x", "main-turn-1", 1, "q"))
+	a.call(before(3, "", "", 1, "a side question"))
+	a.send(ended("sk_v1_x", "main-turn-1", "2026-11-21T04:19:07.50002716Z", "completed", "q", "a"))
+	a.end()
+	require.Len(t, s.asked, 2)
+	require.Len(t, s.told, 1)
+	for _, session := range []string{s.asked[0].SessionID, s.asked[1].SessionID, s.told[0].SessionID} {
+		require.Equal(t, "the-one", session)
+	}
+}
+
 func TestTurnIDsStartAgainInEachProcess(t *testing.T) {
 	s, dir := new(slot), t.TempDir()
 	for _, at := range []string{"2026-11-21T04:00:00Z", "2026-11-21T05:00:00Z"} {

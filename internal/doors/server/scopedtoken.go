@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
 // ScopedToken is a token that may record and retrieve in one scope, and in one session of it if Session is set. Every
@@ -24,9 +25,6 @@ type ScopedToken struct {
 	// Expires is when it expires; the zero time: never.
 	Expires time.Time `json:"expires,omitzero"`
 }
-
-// scopedPrefix distinguishes a scoped token from the slot's own.
-const scopedPrefix = "mhs1."
 
 // Issue makes the text of a scoped token from the slot's token.
 //
@@ -46,7 +44,7 @@ func (t ScopedToken) Issue(slotToken string) (string, error) {
 	if err != nil {
 		return "", abi.WrapError(abi.CodeInvalidArgument, "scoped token: "+err.Error(), err)
 	}
-	body := scopedPrefix + base64.RawURLEncoding.EncodeToString(claims)
+	body := wire.ScopedTokenPrefix + base64.RawURLEncoding.EncodeToString(claims)
 	return body + "." + base64.RawURLEncoding.EncodeToString(signScoped(scopedKey(slotToken), body)), nil
 }
 
@@ -62,14 +60,14 @@ func signScoped(key []byte, text string) []byte {
 // readScoped parses a scoped token signed by key. It returns nil for any other text.
 func readScoped(key []byte, text string) *ScopedToken {
 	i := strings.LastIndexByte(text, '.')
-	if !strings.HasPrefix(text, scopedPrefix) || i < len(scopedPrefix) {
+	if !strings.HasPrefix(text, wire.ScopedTokenPrefix) || i < len(wire.ScopedTokenPrefix) {
 		return nil
 	}
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(text[i+1:])
 	if err != nil || !hmac.Equal(signature, signScoped(key, text[:i])) {
 		return nil
 	}
-	claims, err := base64.RawURLEncoding.DecodeString(text[len(scopedPrefix):i])
+	claims, err := base64.RawURLEncoding.DecodeString(text[len(wire.ScopedTokenPrefix):i])
 	if err != nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ type picoclawFlags struct {
 	cli.ScopeFlags
 	maxTokens, maxItems int64
 	timeout, linger     time.Duration
-	outbox              string
+	outbox, session     string
 	shared, worker      bool
 }
 
@@ -96,6 +96,8 @@ func (a *commands) picoclawCommand() *cobra.Command {
 		"how long to go on delivering after PicoClaw has ended; it kills a hook after 2 s")
 	fs.StringVar(&f.outbox, "outbox", "", "folder for turns that wait for the slot (default: outbox in the data "+
 		"folder, apart for each --server)")
+	fs.StringVar(&f.session, "session", "", "the session_id of everything (default: PicoClaw's session key), for a token of "+
+		"one session")
 	fs.BoolVar(&f.shared, "shared", false, "several people may speak to the agent and share one memory")
 	fs.BoolVar(&f.worker, "worker", false, "be the process that does the work")
 	_ = fs.MarkHidden("worker")
@@ -158,7 +160,7 @@ func (a *commands) picoclaw(cmd *cobra.Command, f *picoclawFlags) error {
 }
 
 func (a *commands) picoclawOptions(f *picoclawFlags, line *cli.SlotLine) (o picoclaw.Options, err error) {
-	o = picoclaw.Options{Slot: hookSlot{line}, Timeout: f.timeout, Linger: f.linger, Shared: f.shared}
+	o = picoclaw.Options{Slot: hookSlot{line}, Timeout: f.timeout, Linger: f.linger, Shared: f.shared, Session: f.session}
 	for _, b := range []struct {
 		value int64
 		to    **int64

@@ -2,6 +2,9 @@
 // contract does not name, and problem documents.
 package wire
 
+// ScopedTokenPrefix distinguishes a scoped token from the slot's own.
+const ScopedTokenPrefix = "mhs1."
+
 // Paths of the door. The OpenAPI document says what each takes and answers.
 const (
 	PathEvents       = "/v1/events"
