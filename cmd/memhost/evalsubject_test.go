@@ -50,27 +50,37 @@ func TestEverySeatIsRunFromPackToReport(t *testing.T) {
 		"--option", "turns=2")
 	examples, err := filepath.Abs(filepath.Join(repository, "examples", "subject"))
 	require.NoError(t, err)
+	fakes, err := filepath.Abs(filepath.Join("testdata", "subject"))
+	require.NoError(t, err)
+	t.Setenv("PYTHONPATH", fakes)
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	for _, c := range []struct {
-		seat, subject string
-		notSent       bool // it sends no labels
+		name, seat, subject string
+		notSent             bool // it sends no labels
+		once                bool // it retrieves once for each conversation
 	}{
-		{"command", `{seat: command, command: [python3, "` + examples + `/subject.py"]}`, false},
-		{"chat", `{seat: chat, command: [python3, "` + examples + `/chat.py", "{port}"]}`, true},
-		{"builtin", `{seat: builtin, url: "` + endpoint.URL + `/v1", model: m}`, false},
-		{"stub", `{seat: stub}`, false},
+		{"command", "command", `{seat: command, command: [python3, "` + examples + `/subject.py"]}`, false, false},
+		{"nanobot", "command", `{seat: command, command: [python3, "` + examples + `/nanobot_agent.py", "` + examples + `/nanobot.json"]}`,
+			false, false},
+		{"picoclaw", "command", `{seat: command, command: [python3, "` + examples + `/picoclaw_agent.py", "` + examples +
+			`/picoclaw.json", "` + fakes + `/picoclaw", "` + m.program + `"]}`, true, false},
+		{"chat", "chat", `{seat: chat, command: [python3, "` + examples + `/chat.py", "{port}"]}`, true, false},
+		{"builtin", "builtin", `{seat: builtin, url: "` + endpoint.URL + `/v1", model: m}`, false, false},
+		{"session", "builtin", `{seat: builtin, url: "` + endpoint.URL + `/v1", model: m, retrieve: session}`, false, true},
+		{"stub", "stub", `{seat: stub}`, false, false},
 	} {
-		t.Run(c.seat, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			lab := "lab: 1\npack: small.pack\nbudgets: [200]\nfreshness: 0\nproviders: [bm25]\nsubject: " + c.subject + "\n"
-			require.NoError(t, os.WriteFile(filepath.Join(m.dir, c.seat+".yaml"), []byte(lab), 0o600))
-			must("eval", "run", c.seat+".yaml", "--out", c.seat, "--yes", "--no-references")
-			must("eval", "verify", c.seat)
-			report := must("eval", "report", c.seat)
+			require.NoError(t, os.WriteFile(filepath.Join(m.dir, c.name+".yaml"), []byte(lab), 0o600))
+			must("eval", "run", c.name+".yaml", "--out", c.name, "--yes", "--no-references")
+			must("eval", "verify", c.name)
+			report := must("eval", "report", c.name)
 			assert.Equal(t, c.seat == "stub", strings.Contains(report, "A STUB TOOK THE PLACE"), report)
-			page, err := os.ReadFile(filepath.Join(m.dir, c.seat, "report.html"))
+			page, err := os.ReadFile(filepath.Join(m.dir, c.name, "report.html"))
 			require.NoError(t, err)
 			assert.Contains(t, string(page), `id="behaviour"`)
-			talks, nonces := 0, 0
-			for e, err := range journal.Read(filepath.Join(m.dir, c.seat, "cells", "bm25", "1", journal.Name)) {
+			talks, nonces, longer := 0, 0, 0
+			for e, err := range journal.Read(filepath.Join(m.dir, c.name, "cells", "bm25", "1", journal.Name)) {
 				require.NoError(t, err)
 				if check := e.NonceCheck; check != nil {
 					nonces += check.Nonces
@@ -86,12 +96,19 @@ func TestEverySeatIsRunFromPackToReport(t *testing.T) {
 				assert.Equal(t, c.seat, talk.Seat)
 				assert.Empty(t, talk.Breaches)
 				assert.Nil(t, talk.Error)
-				assert.Len(t, talk.Retrievals, len(talk.Exchanges))
+				if c.once {
+					require.Len(t, talk.Retrievals, 1)
+					assert.Equal(t, 1, talk.Retrievals[0].Turn)
+					longer += len(talk.Exchanges) - 1
+				} else {
+					assert.Len(t, talk.Retrievals, len(talk.Exchanges))
+				}
 				assert.Equal(t, c.notSent && talk.Attribute != "", len(talk.NotSent) > 0, talk.NotSent)
 			}
 			assert.Positive(t, talks)
 			assert.Zero(t, nonces, "every exchange's nonce was searched for")
-			left, err := filepath.Glob(filepath.Join(m.dir, c.seat, "cells", "bm25", "1", "subjects", "*"))
+			assert.Equal(t, c.once, longer > 0, "later turns have the first one's context")
+			left, err := filepath.Glob(filepath.Join(m.dir, c.name, "cells", "bm25", "1", "subjects", "*"))
 			require.NoError(t, err)
 			assert.Empty(t, left, "workspaces are removed")
 		})

@@ -80,7 +80,11 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	if err := os.MkdirAll(filepath.Join(t.dir, workspaces), 0o755); err != nil {
 		return unusable(err)
 	}
-	workspace, err := os.MkdirTemp(filepath.Join(t.dir, workspaces), "*")
+	folder, err := filepath.Abs(filepath.Join(t.dir, workspaces)) // the subject's own working directory is another
+	if err != nil {
+		return unusable(err)
+	}
+	workspace, err := os.MkdirTemp(folder, "*")
 	if err != nil {
 		return unusable(err)
 	}

@@ -3,6 +3,7 @@ package score
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -149,6 +150,8 @@ type Behaviour struct {
 	Seats      []Count `json:"seats"`
 	Simulators []Count `json:"simulators"`
 	NotSent    []Count `json:"not_sent"`
+	// Failures has why the agent failed, the first few different reasons.
+	Failures []string `json:"failures,omitempty"`
 	// Told counts those in which the agent was told the user's name and profile.
 	Told int `json:"told,omitempty"`
 	// Feedback counts corrections that were passed to apply_feedback, by status or class of error; such a column is
@@ -179,17 +182,20 @@ type Since struct {
 	Stale Figure `json:"pet_stale"`
 }
 
+// maxReasons is how many reasons of failed conversations are shown.
+const maxReasons = 3
+
 // behaviourCounts counts conversations.
 type behaviourCounts struct {
 	Behaviour
-	seats, simulators, notSent, breaches, feedback map[string]int
-	explained                                      map[Explained]int // without their counts
-	broken                                         map[string]bool   // conversations of one cell
+	seats, simulators, notSent, breaches, feedback, failures map[string]int
+	explained                                                map[Explained]int // without their counts
+	broken                                                   map[string]bool   // conversations of one cell
 }
 
 func newBehaved() *behaviourCounts {
 	return &behaviourCounts{Behaviour: Behaviour{Details: []string{}, Since: []SinceCurve{}}, seats: map[string]int{},
-		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{}, feedback: map[string]int{},
+		simulators: map[string]int{}, notSent: map[string]int{}, breaches: map[string]int{}, feedback: map[string]int{}, failures: map[string]int{},
 		explained: map[Explained]int{}, broken: map[string]bool{}}
 }
 
@@ -199,6 +205,9 @@ func (b *behaviourCounts) add(c *conversation) {
 	b.GivenUp += int(yes(c.Ended == journal.EndedGivenUp || c.Ended == journal.EndedTurns))
 	b.Failed += int(yes(c.Ended == journal.EndedSubject))
 	b.SimulatorFailed += int(yes(c.Ended == journal.EndedSimulator))
+	if c.Ended == journal.EndedSubject && c.Error != nil {
+		b.failures[fmt.Sprintf("%.300s", c.Error.Message)]++
+	}
 	if c.setting.Value != "" && c.Ended != journal.EndedSimulator {
 		b.explained[Explained{Retrieved: c.shown, Used: string(c.use)}]++
 	}
@@ -251,7 +260,8 @@ func (b *behaviourCounts) merge(o *behaviourCounts) {
 		b.explained[key] += n
 	}
 	for into, from := range map[*map[string]int]map[string]int{&b.seats: o.seats, &b.simulators: o.simulators,
-		&b.notSent: o.notSent, &b.breaches: o.breaches, &b.feedback: o.feedback} {
+		&b.notSent: o.notSent, &b.breaches: o.breaches, &b.feedback: o.feedback,
+		&b.failures: o.failures} {
 		for name, n := range from {
 			(*into)[name] += n
 		}
@@ -278,6 +288,11 @@ func (c *column) behave() *Behaviour {
 	sum.Details = sum.Details[:min(len(sum.Details), maxExamples)]
 	sum.Seats, sum.Simulators = counted(sum.seats), counted(sum.simulators)
 	sum.NotSent, sum.Breaches = counted(sum.notSent), counted(sum.breaches)
+	for _, reason := range slices.Sorted(maps.Keys(sum.failures)) {
+		if len(sum.Failures) < maxReasons {
+			sum.Failures = append(sum.Failures, reason)
+		}
+	}
 	if len(sum.feedback) > 0 {
 		sum.Feedback = counted(sum.feedback)
 	}
@@ -425,7 +440,8 @@ func (s *scorer) behaviourNotes(m *Metrics, add func(string, ...any)) {
 			add("%s: no retrieval in %d of %d sessions; they count as the agent answered", label, b.NoRetrieval, b.Conversations)
 		}
 		if b.Failed > 0 {
-			add("%s: the agent failed in %d of %d sessions; they count as it answered", label, b.Failed, b.Conversations)
+			add("%s: the agent failed in %d of %d sessions; they count as it answered: %s", label, b.Failed, b.Conversations,
+				strings.Join(b.Failures, "; "))
 		}
 		if b.SimulatorFailed > 0 {
 			add("%s: the simulator failed in %d of %d sessions; they are missing, not wrong", label, b.SimulatorFailed,

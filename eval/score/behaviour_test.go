@@ -100,7 +100,7 @@ func TestBehaviourIsScoredFromTranscripts(t *testing.T) {
 			assert.InDelta(t, mean("stale", "corrections_needed")-3, c.Difference.Mean, 1e-9)
 		}
 	}
-	assert.Contains(t, m.Notes, fmt.Sprintf("failing: the agent failed in %d of %[1]d sessions; they count as it answered",
+	assert.Contains(t, m.Notes, fmt.Sprintf("failing: the agent failed in %d of %[1]d sessions; they count as it answered: the agent hung",
 		m.column("failing").Behaviour.Conversations))
 }
 

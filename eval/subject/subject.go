@@ -20,7 +20,7 @@ type Start struct {
 	Session string          `json:"session"`
 	Scope   abi.MemoryScope `json:"scope"`
 	Door    Address         `json:"door"`
-	// Workspace is an empty folder for this conversation. It is removed afterwards.
+	// Workspace is the absolute path of an empty folder for this conversation. It is removed afterwards.
 	Workspace string `json:"workspace"`
 	Scenario  string `json:"scenario,omitempty"`
 	Context   string `json:"context,omitempty"`
