@@ -110,8 +110,7 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	require.Equal(t, abi.ForgetPartial, r.Status)
 	require.Equal(t, []string{"said"}, r.Removed[NativeArchived])
 	require.Contains(t, strings.Join(r.DerivedMayRemain, "\n"), "was changed after it was sealed")
-	known, err := h.ledger.Entry(ctx, spaceOf(t, s), "said")
-	require.NoError(t, err)
+	known := LedgerEntry(t, s, "said")
 	require.Nil(t, known, "the ledger forgets it, too")
 
 	give(t, s, true, "ann", 0, 3)

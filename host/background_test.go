@@ -103,7 +103,7 @@ func TestWorkThatYieldsDoesNotReachIntoTheNextGeneration(t *testing.T) {
 }
 
 func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
-	b, c := &scripted{Ready: `{"status":"pending","event_ids":{},"method":"script"}`}, &FakeClock{}
+	b, c := &Scripted{Ready: `{"status":"pending","event_ids":{},"method":"script"}`}, &FakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	s := netSlotOn(t, Impatient(Open(t, Options{Now: c.Now})), server.URL)

@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/internal/answercheck"
 	"github.com/memhost/memhost/host/internal/delivery"
-	"github.com/memhost/memhost/internal/state"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestErrorBeforeAnythingArrivedLeavesNoDoubt(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 409, 413, 422, 429} {
-		s, b, _ := ScriptedSlot(t, Options{})
+		s, b, _ := host.ScriptedSlot(t, host.Options{})
 		b.Set(func() { b.Post = func(string) int { return status } })
-		_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
-		e := RequireCode(t, err, abi.CodeBackend)
+		_, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
+		e := host.RequireCode(t, err, abi.CodeBackend)
 		assert.NotContains(t, e.Hint, "not known whether")
 		b.Set(func() { b.Post, b.Find = nil, "panic: it is not asked" })
-		r, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+		r, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
 		require.NoError(t, err)
 		assert.Equal(t, abi.StatusCommitted, r.Status, "status %d: sent again without asking", status)
 		assert.False(t, r.Duplicate)
@@ -36,22 +36,11 @@ func TestErrorBeforeAnythingArrivedLeavesNoDoubt(t *testing.T) {
 func TestBackendThatCannotBeReachedLeavesNoDoubt(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	s := NetSlot(t, server.URL, Options{})
-	_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
-	RequireCode(t, err, abi.CodeUnavailable, "is the backend running")
-	known, err := s.host.ledger.Entry(context.Background(), spaceOf(t, s), "e")
-	require.NoError(t, err)
+	s := host.NetSlot(t, server.URL, host.Options{})
+	_, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
+	host.RequireCode(t, err, abi.CodeUnavailable, "is the backend running")
+	known := host.LedgerEntry(t, s, "e")
 	assert.Nil(t, known)
-}
-
-// spaceOf returns the space of the test scope's state.
-func spaceOf(t *testing.T, s *Slot) state.Space {
-	t.Helper()
-	sc, err := s.current.Load().provider.scopeOf(TestScope)
-	require.NoError(t, err)
-	g, err := s.host.currentGeneration(context.Background(), sc)
-	require.NoError(t, err)
-	return sc.space(g)
 }
 
 func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
@@ -65,33 +54,33 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 		"late refusal":       {status: 400, code: abi.CodeBackend},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, b, clock := ScriptedSlot(t, Options{})
+			s, b, clock := host.ScriptedSlot(t, host.Options{})
 			b.Post = func(part string) int {
 				if name == "late refusal" && part == "a" {
 					return 200
 				}
 				return c.status
 			}
-			_, err := s.RecordEvent(context.Background(), Event("e", "deliver a b"))
-			e := RequireCode(t, err, c.code, "record it again: the host asks the backend")
+			_, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a b"))
+			e := host.RequireCode(t, err, c.code, "record it again: the host asks the backend")
 			assert.True(t, e.Retryable, "what can be settled is retryable")
 			sent := len(b.Sent())
 			for _, doubt := range []string{answercheck.FoundUnknown, answercheck.FoundAbsent, "partial b"} {
 				b.Set(func() { b.Find = doubt })
-				r, err := s.RecordEvent(context.Background(), Event("e", "deliver a b"))
+				r, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a b"))
 				require.NoError(t, err)
 				assert.Equal(t, abi.StatusUncertain, r.Status, doubt)
 				assert.False(t, r.Duplicate, "it is not known to have arrived")
 				if assert.NotNil(t, r.RetryAfterMS) {
 					assert.Positive(t, *r.RetryAfterMS)
 				}
-				assert.True(t, strings.HasPrefix(r.Warnings[0], warnUncertain), r.Warnings[0])
+				assert.True(t, strings.HasPrefix(r.Warnings[0], "delivery_uncertain: "), r.Warnings[0])
 				assert.Len(t, r.Trace.IO, 1, "the look-up is a native call like others")
 			}
 			assert.Len(t, b.Sent(), sent, "nothing is sent while an earlier request can still land")
 			clock.Add(3001 * time.Millisecond)
 			b.Set(func() { b.Post, b.Find = nil, "partial b" })
-			r, err := s.RecordEvent(context.Background(), Event("e", "deliver a b"))
+			r, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a b"))
 			require.NoError(t, err)
 			assert.Equal(t, abi.StatusCommitted, r.Status)
 			assert.Equal(t, []string{"e/b"}, b.Sent()[sent:], "only what is missing is sent")
@@ -100,7 +89,7 @@ func TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain(t *testing.T) {
 }
 
 func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
-	b := &scripted{Find: answercheck.FoundPresent}
+	b := &host.Scripted{Find: answercheck.FoundPresent}
 	hang := make(chan struct{})
 	var first atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,69 +100,57 @@ func TestWriteThatTimesOutAfterSendingIsAnUncertainReceipt(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(hang) })
-	s := NetSlot(t, server.URL, Options{})
+	s := host.NetSlot(t, server.URL, host.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond) // long enough to send it
 	defer cancel()
-	r, err := s.RecordEvent(ctx, Event("e", "deliver a"))
+	r, err := s.RecordEvent(ctx, host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	assert.Contains(t, r.Warnings[0], "timeout")
 	assert.Contains(t, string(r.Trace.Details["error"]), `"code":"timeout"`)
 	assert.Equal(t, "pending", r.Trace.Consistency)
-	again, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	again, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusCommitted, again.Status)
 	assert.Equal(t, []string{"native-e"}, again.NativeIDs)
 	assert.Contains(t, strings.Join(again.Warnings, " "), "delivery_found: ")
-	third, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	third, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Empty(t, third.Trace.IO, "once found it is known")
 	assert.Empty(t, b.Sent())
 }
 
 func TestProviderThatCannotLookUpGetsAWarningAndNoSecondRequest(t *testing.T) {
-	s, b, clock := ScriptedSlot(t, Options{NoReadinessPolls: true})
-	withoutCapability(s, abi.OpFindEvent)
+	s, b, clock := host.ScriptedSlot(t, host.Options{NoReadinessPolls: true})
+	host.WithoutCapability(s, abi.OpFindEvent)
 	b.Set(func() { b.Post = func(string) int { return 502 } })
-	_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
-	e := RequireCode(t, err, abi.CodeBackend, "cannot look it up")
+	_, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
+	e := host.RequireCode(t, err, abi.CodeBackend, "cannot look it up")
 	assert.False(t, e.Retryable, "no retry can settle it")
 	clock.Add(time.Hour)
 	b.Set(func() { b.Post = nil })
-	r, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	r, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
-	assert.Equal(t, warnNoFind, r.Warnings[0])
+	assert.Contains(t, r.Warnings[0], "the provider cannot look it up")
 	assert.Nil(t, r.RetryAfterMS)
 	assert.False(t, r.Duplicate)
 	assert.Len(t, b.Sent(), 1)
-	r, err = s.RecordEvent(context.Background(), Event("f", "deliver a; status partial"))
+	r, err = s.RecordEvent(context.Background(), host.Event("f", "deliver a; status partial"))
 	require.NoError(t, err)
-	assert.Contains(t, r.Warnings, warnNoFind)
-}
-
-// withoutCapability removes an export from the served module.
-func withoutCapability(s *Slot, op string) {
-	m := s.current.Load().provider.module
-	var rest []string
-	for _, export := range m.Exports {
-		if export != op {
-			rest = append(rest, export)
-		}
-	}
-	m.Exports = rest
+	assert.Contains(t, strings.Join(r.Warnings, "\n"), "the provider cannot look it up")
 }
 
 func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
-	s, b, clock := ScriptedSlot(t, Options{})
+	s, b, clock := host.ScriptedSlot(t, host.Options{})
 	b.Set(func() { b.Post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(context.Background(), Event("2", "deliver a"))
-	RequireCode(t, err, abi.CodeBackend)
+	_, err := s.RecordEvent(context.Background(), host.Event("2", "deliver a"))
+	host.RequireCode(t, err, abi.CodeBackend)
 	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
 	clock.Add(4 * time.Second)
 	out, err := s.RecordEvents(context.Background(),
-		&abi.EventBatch{Events: []abi.MemoryEvent{*Event("1", "deliver a"), *Event("2", "deliver a"),
-			*Event("3", "deliver a")}})
+		&abi.EventBatch{Events: []abi.MemoryEvent{*host.Event("1", "deliver a"), *host.Event("2", "deliver a"),
+			*host.Event("3", "deliver a")}})
 	require.NoError(t, err)
 	for _, r := range out.Receipts {
 		require.NotNil(t, r.Receipt)
@@ -183,78 +160,73 @@ func TestBatchWithADoubtGoesOneByOne(t *testing.T) {
 }
 
 func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
-	s, b, clock := ScriptedSlot(t, Options{})
+	s, b, clock := host.ScriptedSlot(t, host.Options{})
 	b.Set(func() { b.Post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
-	RequireCode(t, err, abi.CodeBackend)
+	_, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
+	host.RequireCode(t, err, abi.CodeBackend)
 	clock.Add(-24 * time.Hour)
 	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
-	r, err := s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	r, err := s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusUncertain, r.Status)
 	clock.Add(3001 * time.Millisecond)
-	r, err = s.RecordEvent(context.Background(), Event("e", "deliver a"))
+	r, err = s.RecordEvent(context.Background(), host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusCommitted, r.Status, "the wait counts from the clock as it is now")
 }
 
 func TestDamagedRecordOfTheLedgerIsAnErrorAndTheSlotGoesOn(t *testing.T) {
-	s, _, _ := ScriptedSlot(t, Options{})
-	Told(t, s, "e", "echo x")
+	s, _, _ := host.ScriptedSlot(t, host.Options{})
+	host.Told(t, s, "e", "echo x")
 	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, 41), "{not a receipt"...),
 		make([]byte, 41)} {
-		var b state.Batch
-		b.PutRecord(delivery.TableEntries, delivery.Key(spaceOf(t, s), "e"), damage)
-		_, err := s.host.store.Commit(context.Background(), &b)
-		require.NoError(t, err)
-		_, err = s.RecordEvent(context.Background(), Event("e", "echo x"))
-		RequireCode(t, err, abi.CodeUnavailable, "damaged", "reset the scope")
+		host.PutRecord(t, s, delivery.TableEntries, delivery.Key(host.SpaceOf(t, s), "e"), damage)
+		_, err := s.RecordEvent(context.Background(), host.Event("e", "echo x"))
+		host.RequireCode(t, err, abi.CodeUnavailable, "damaged", "reset the scope")
 	}
-	RequireUsable(t, s, "f")
+	host.RequireUsable(t, s, "f")
 }
 
 func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
-	s, b, clock := ScriptedSlot(t, Options{LedgerRetention: time.Hour})
+	s, b, clock := host.ScriptedSlot(t, host.Options{LedgerRetention: time.Hour})
 	ctx := context.Background()
 	for i := range 50 {
-		Told(t, s, fmt.Sprint("old ", i), "deliver a")
+		host.Told(t, s, fmt.Sprint("old ", i), "deliver a")
 	}
 	b.Set(func() { b.Post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(ctx, Event("doubtful", "deliver a"))
-	RequireCode(t, err, abi.CodeBackend)
+	_, err := s.RecordEvent(ctx, host.Event("doubtful", "deliver a"))
+	host.RequireCode(t, err, abi.CodeBackend)
 	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
 	clock.Add(2 * time.Hour)
 	for i := range 6 {
-		Told(t, s, fmt.Sprint("new ", i), "deliver a")
+		host.Told(t, s, fmt.Sprint("new ", i), "deliver a")
 	}
-	kept := 0
-	require.NoError(t, s.host.eachRecord(ctx, delivery.TableEntries, nil, func(state.KeyValue) error { kept++; return nil }))
-	assert.Equal(t, 7, kept, "the new ones, and the one whose outcome is unknown")
+	assert.Len(t, host.Stored(t, s, delivery.TableEntries), 7, "the new ones, and the one whose outcome is unknown")
 	sent := len(b.Sent())
 	b.Set(func() { b.Find = answercheck.FoundPresent })
-	r, err := s.RecordEvent(ctx, Event("old 7", "deliver a"))
+	r, err := s.RecordEvent(ctx, host.Event("old 7", "deliver a"))
 	require.NoError(t, err)
 	assert.True(t, r.Duplicate)
 	assert.Len(t, b.Sent(), sent)
 	b.Set(func() { b.Find = answercheck.FoundAbsent })
-	r, err = s.RecordEvent(ctx, Event("really new", "deliver a"))
+	r, err = s.RecordEvent(ctx, host.Event("really new", "deliver a"))
 	require.NoError(t, err)
 	assert.False(t, r.Duplicate)
 	assert.Len(t, b.Sent(), sent+1)
 }
 
 func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
-	s, b, _ := ScriptedSlot(t, Options{})
+	s, b, _ := host.ScriptedSlot(t, host.Options{})
 	ctx := context.Background()
 	look := func() *abi.BackendReadiness {
 		t.Helper()
-		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: TestScope})
+		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: host.TestScope})
 		require.NoError(t, err)
 		return r
 	}
 	status := func(id string) (abi.WriteStatus, bool) {
 		t.Helper()
-		r, err := s.RecordEvent(ctx, Event(id, "echo ask-"+id+"; status queued"))
+		r, err := s.RecordEvent(ctx, host.Event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)
 		return r.Status, r.Duplicate
 	}
@@ -264,7 +236,7 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 	}
 	m, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	assert.Equal(t, []abi.MemoryScope{TestScope}, m.NotReady)
+	assert.Equal(t, []abi.MemoryScope{host.TestScope}, m.NotReady)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "r"})
 	require.NoError(t, err)
 
@@ -276,7 +248,7 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 	assert.Equal(t, abi.ReadinessFailed, look().Status)
 	b.Set(func() { b.Ready = `{"status":"ready","event_ids":{},"method":"script"}` })
 	r := look()
-	b.Set(func() { assert.Equal(t, "ask-1", b.asked[2], "what is settled is not asked about again") })
+	b.Set(func() { assert.Equal(t, "ask-1", b.Asked[2], "what is settled is not asked about again") })
 	assert.Equal(t, abi.ReadinessFailed, r.Status, "what was lost stays so until it is recorded again")
 	assert.Equal(t, []string{"2"}, r.EventIDs.Lost)
 	assert.Equal(t, []string{"3"}, r.EventIDs.Failed)
@@ -296,35 +268,35 @@ func TestReadinessGetsTheMarkersAndTheLedgerLearnsFromIt(t *testing.T) {
 }
 
 func TestADegradedProviderHasWhatItDoesNotName(t *testing.T) {
-	s, b, _ := ScriptedSlot(t, Options{})
+	s, b, _ := host.ScriptedSlot(t, host.Options{})
 	ctx := context.Background()
 	for _, id := range []string{"e1", "e2", "e3"} {
-		_, err := s.RecordEvent(ctx, Event(id, "echo ask-"+id+"; status queued"))
+		_, err := s.RecordEvent(ctx, host.Event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)
 	}
 	b.Set(func() {
 		b.Ready = `{"status":"degraded","event_ids":{"empty":["e1"],"unknown":["e2"]},"method":"script"}`
 	})
-	r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: TestScope})
+	r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: host.TestScope})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessDegraded, r.Status)
 	for id, want := range map[string]abi.WriteStatus{"e1": abi.StatusNotRetained, "e2": abi.StatusQueued,
 		"e3": abi.StatusCommitted} {
-		receipt, err := s.RecordEvent(ctx, Event(id, "echo ask-"+id+"; status queued"))
+		receipt, err := s.RecordEvent(ctx, host.Event(id, "echo ask-"+id+"; status queued"))
 		require.NoError(t, err)
 		assert.Equal(t, want, receipt.Status, id)
 	}
 }
 
 func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
-	s, b, clock := ScriptedSlot(t, Options{})
+	s, b, clock := host.ScriptedSlot(t, host.Options{})
 	ctx := context.Background()
 	b.Set(func() { b.Post = func(string) int { return 500 } })
-	_, err := s.RecordEvent(ctx, Event("e", "deliver a"))
-	RequireCode(t, err, abi.CodeBackend)
+	_, err := s.RecordEvent(ctx, host.Event("e", "deliver a"))
+	host.RequireCode(t, err, abi.CodeBackend)
 	look := func() *abi.BackendReadiness {
 		t.Helper()
-		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: TestScope})
+		r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: host.TestScope})
 		require.NoError(t, err)
 		return r
 	}
@@ -337,41 +309,41 @@ func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 	assert.Equal(t, abi.ReadinessFailed, r.Status)
 	assert.Equal(t, []string{"e"}, r.EventIDs.Lost)
 	b.Set(func() { b.Post = nil })
-	w, err := s.RecordEvent(ctx, Event("e", "deliver a"))
+	w, err := s.RecordEvent(ctx, host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	assert.False(t, w.Duplicate, "what is lost is sent again")
 	assert.Equal(t, abi.ReadinessReady, look().Status)
 }
 
 func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
-	s, _, _ := ScriptedSlot(t, Options{})
+	s, _, _ := host.ScriptedSlot(t, host.Options{})
 	ctx := context.Background()
-	Told(t, s, "e1", "append turns one; put reset incomplete")
-	r, err := s.ResetScope(ctx, TestScope)
+	host.Told(t, s, "e1", "append turns one; put reset incomplete")
+	r, err := s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetIncomplete, r.Status)
 	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration})
 	assert.Contains(t, strings.Join(r.Warnings, " "), "reset_unfinished: ")
-	assert.Equal(t, []string{"", "run/persona//2"}, Retrieved(t, s, "read turns; scope"),
+	assert.Equal(t, []string{"", "run/persona//2"}, host.Retrieved(t, s, "read turns; scope"),
 		"the old generation is not served any more")
-	r, err = s.ResetScope(ctx, TestScope)
+	r, err = s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
 	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration},
 		"nothing was written since: the new generation is kept")
-	Told(t, s, "e1", "append turns again; put reset fail")
-	_, err = s.ResetScope(ctx, TestScope)
-	RequireCode(t, err, abi.CodeBackend, "goes on in its new generation")
-	assert.Equal(t, []string{"run/persona//3"}, Retrieved(t, s, "scope"))
+	host.Told(t, s, "e1", "append turns again; put reset fail")
+	_, err = s.ResetScope(ctx, host.TestScope)
+	host.RequireCode(t, err, abi.CodeBackend, "goes on in its new generation")
+	assert.Equal(t, []string{"run/persona//3"}, host.Retrieved(t, s, "scope"))
 }
 
 // TestAbsenceIsBelievedOnlyOfALookAfterTheWait: the backend says that it has nothing, then the host sleeps, and what it
 // had sent arrives. When the host wakes, no request can arrive any more, but the answer is from before.
 func TestAbsenceIsBelievedOnlyOfALookAfterTheWait(t *testing.T) {
-	b, c := &scripted{}, &FakeClock{}
+	b, c := &host.Scripted{}, &host.FakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
-	s := NetSlot(t, server.URL, Options{Now: c.Now, Intercept: func(ctx context.Context, call NativeCall,
-		next func(context.Context) (NativeAnswer, error)) (NativeAnswer, error) {
+	s := host.NetSlot(t, server.URL, host.Options{Now: c.Now, Intercept: func(ctx context.Context, call host.NativeCall,
+		next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		answer, err := next(ctx)
 		if call.Route == "find" {
 			c.Add(time.Minute)
@@ -383,13 +355,13 @@ func TestAbsenceIsBelievedOnlyOfALookAfterTheWait(t *testing.T) {
 		b.Find = answercheck.FoundAbsent
 		b.Post = func(string) int { return 0 }
 	})
-	_, err := s.RecordEvent(t.Context(), Event("e", "deliver a"))
-	RequireCode(t, err, abi.CodeUnavailable)
-	r, err := s.RecordEvent(t.Context(), Event("e", "deliver a"))
+	_, err := s.RecordEvent(t.Context(), host.Event("e", "deliver a"))
+	host.RequireCode(t, err, abi.CodeUnavailable)
+	r, err := s.RecordEvent(t.Context(), host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	require.Equal(t, abi.StatusUncertain, r.Status)
 	require.Equal(t, []string{"e/a"}, b.Sent(), "it was not sent again")
-	r, err = s.RecordEvent(t.Context(), Event("e", "deliver a"))
+	r, err = s.RecordEvent(t.Context(), host.Event("e", "deliver a"))
 	require.NoError(t, err)
 	require.Equal(t, abi.StatusCommitted, r.Status)
 	require.Equal(t, []string{"e/a"}, b.Sent())

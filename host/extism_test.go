@@ -65,7 +65,7 @@ func TestAnExtismModuleKeepsEveryPromise(t *testing.T) {
 		{"state: scopes", TestLookAlikeScopesShareNothing},
 		{"ledger: the same event again", TestSameEventAgainGetsTheFirstReceipt},
 		{"ledger: one delivery", TestConcurrentCallersOfOneEventShareOneDelivery},
-		{"ledger: uncertain", host.TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain},
+		{"ledger: uncertain", TestOutcomeThatIsUnknownIsAskedForBeforeAnythingIsSentAgain},
 		{"ledger: order", TestBatchKeepsOrderAndJudgesEachEventByItself},
 		{"reset", TestResetClearsOneScopeAndStartsItsNextGeneration},
 		{"work that yields", host.TestWorkThatYieldsLetsOtherWritesPass},

@@ -228,7 +228,7 @@ func TestWhatWasForgottenAtOneHostIsNotRecordedAtAnother(t *testing.T) {
 // TestHostsWriteAScopeOneAfterAnother: clients of three hosts record into one scope. Each event needs three native
 // calls, which must not be interleaved with others.
 func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
-	b := &scripted{}
+	b := &Scripted{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	s := newShared(t)
@@ -259,7 +259,7 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 		id, _, _ := strings.Cut(sent[i], "/")
 		require.Equal(t, []string{id + "/a", id + "/b", id + "/c"}, sent[i:i+3])
 	}
-	last, err := s.store.LastSeq(t.Context(), spaceOf(t, slots[0]), "turns")
+	last, err := s.store.LastSeq(t.Context(), SpaceOf(t, slots[0]), "turns")
 	require.NoError(t, err)
 	require.EqualValues(t, hosts*each, last)
 	held, err := slots[0].host.fleet.Held(t.Context())
@@ -269,7 +269,7 @@ func TestHostsWriteAScopeOneAfterAnother(t *testing.T) {
 
 // TestNothingPassesTheWallOfAnotherHost: once SetMode has returned, no host sends or commits a write.
 func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
-	b := &scripted{}
+	b := &Scripted{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	s := newShared(t)
@@ -302,11 +302,11 @@ func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, m.InFlight)
 		sent := len(b.Sent())
-		last, err := s.store.LastSeq(t.Context(), spaceOf(t, first), "turns")
+		last, err := s.store.LastSeq(t.Context(), SpaceOf(t, first), "turns")
 		require.NoError(t, err)
 		wg.Wait()
 		require.Len(t, b.Sent(), sent, "round %d", round)
-		now, err := s.store.LastSeq(t.Context(), spaceOf(t, first), "turns")
+		now, err := s.store.LastSeq(t.Context(), SpaceOf(t, first), "turns")
 		require.NoError(t, err)
 		require.Equal(t, last, now)
 		for _, slot := range others {
@@ -325,7 +325,7 @@ func TestNothingPassesTheWallOfAnotherHost(t *testing.T) {
 // TestAWriteOfADeadHostIsTakenFromIt: the host died while it held the lock. Its event is uncertain, and SetMode does
 // not wait for it.
 func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
-	b, clock := &scripted{}, &FakeClock{}
+	b, clock := &Scripted{}, &FakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	s := newShared(t)
@@ -368,7 +368,7 @@ func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 // raises the wall and takes over the lock. The call is sent nevertheless, and receipts, mode and cluster state report
 // it.
 func TestALateWriteIsCountedAndNamed(t *testing.T) {
-	b := &scripted{}
+	b := &Scripted{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	s := newShared(t)
@@ -423,7 +423,7 @@ func TestALateWriteIsCountedAndNamed(t *testing.T) {
 
 // TestLateWritesOfOneMomentAreAllNamed: two late writes in one scope, by a clock that does not advance between them.
 func TestLateWritesOfOneMomentAreAllNamed(t *testing.T) {
-	server := httptest.NewServer(&scripted{})
+	server := httptest.NewServer(&Scripted{})
 	t.Cleanup(server.Close)
 	paused := newShared(t).join()
 	late := func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (
@@ -542,7 +542,7 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 				clock.Add(10 * time.Second)
 			}
 		}
-		last, err := s.store.LastSeq(t.Context(), spaceOf(t, hosts[0].slot), "turns")
+		last, err := s.store.LastSeq(t.Context(), SpaceOf(t, hosts[0].slot), "turns")
 		require.NoError(t, err)
 		require.LessOrEqual(t, last, int64(batch), "seed %d", seed)
 		for _, l := range hosts {

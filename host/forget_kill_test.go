@@ -99,7 +99,7 @@ func forgetter(work string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Forget(context.Background(), forgetEvents("m1", "m2"))
+	_, err = s.Forget(context.Background(), ForgetEvents("m1", "m2"))
 	return err
 }
 
@@ -140,13 +140,12 @@ func TestForgettingGoesOnAfterAKillAtEachStep(t *testing.T) {
 
 		h, s, err := rememberer(dir, testcache.Dir(), 0)
 		require.NoError(t, err)
-		r, err := s.Forget(ctx, forgetEvents("m1", "m2"))
+		r, err := s.Forget(ctx, ForgetEvents("m1", "m2"))
 		require.NoError(t, err, "step %d", step)
 		require.Equal(t, abi.ForgetDone, r.Status, "step %d: %v", step, r.DerivedMayRemain)
 		for _, id := range []string{"m1", "m2"} {
 			RequireCode(t, tell(s, id, "zorvex again"), abi.CodeConflict, "was forgotten")
-			kept, err := h.ledger.Entry(ctx, spaceOf(t, s), id)
-			require.NoError(t, err)
+			kept := LedgerEntry(t, s, id)
 			require.Nil(t, kept)
 		}
 		archived := AllArchived(t, h, 0)

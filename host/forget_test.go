@@ -1,4 +1,4 @@
-package host
+package host_test
 
 import (
 	"context"
@@ -7,70 +7,65 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/extism"
 	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/report"
-	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/testcache"
 )
-
-func forgetEvents(ids ...string) *abi.ForgetRequest {
-	return &abi.ForgetRequest{Scope: TestScope, EventIDs: ids, Reason: "asked"}
-}
 
 func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true,
-		Engines: []Engine{extism.Engine()}})
+	h, err := host.New(ctx, host.Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true,
+		Engines: []host.Engine{extism.Engine()}})
 	require.NoError(t, err)
-	Patient(h)
-	s, err := h.Open(ctx, ProbeConfig(`{}`))
+	host.Patient(h)
+	s, err := h.Open(ctx, host.ProbeConfig(`{}`))
 	require.NoError(t, err)
-	text, first := "zorvex", Event("e1", "echo one")
+	text, first := "zorvex", host.Event("e1", "echo one")
 	first.Messages = append(first.Messages, abi.Message{Role: abi.RoleAssistant, Content: &text}) // the probe keeps none
 	_, err = s.RecordEvent(ctx, first)
 	require.NoError(t, err)
-	Told(t, s, "e2", "echo two")
-	require.NotEmpty(t, DataHas(t, dir, "zorvex"))
-	r, err := s.Forget(ctx, forgetEvents("e1", "unknown"))
+	host.Told(t, s, "e2", "echo two")
+	require.NotEmpty(t, host.DataHas(t, dir, "zorvex"))
+	r, err := s.Forget(ctx, host.ForgetEvents("e1", "unknown"))
 	require.NoError(t, err)
 	require.Equal(t, abi.ForgetPartial, r.Status)
-	require.Equal(t, map[string][]string{NativeArchived: {"e1"}}, r.Removed)
+	require.Equal(t, map[string][]string{host.NativeArchived: {"e1"}}, r.Removed)
 	require.Len(t, r.DerivedMayRemain, 1)
 	require.Contains(t, r.DerivedMayRemain[0], "probe has no forget")
 	require.Equal(t, abi.OpForget, r.Trace.Operation)
-	require.Empty(t, DataHas(t, dir, "zorvex"))
-	kept, err := h.ledger.Entry(ctx, spaceOf(t, s), "e1")
-	require.NoError(t, err)
+	require.Empty(t, host.DataHas(t, dir, "zorvex"))
+	kept := host.LedgerEntry(t, s, "e1")
 	require.Equal(t, delivery.Hash{}, kept.Hash, "no digest of a text that could be guessed")
 
-	again, err := s.Forget(ctx, forgetEvents("e1", "unknown"))
+	again, err := s.Forget(ctx, host.ForgetEvents("e1", "unknown"))
 	require.NoError(t, err)
 	require.Equal(t, abi.ForgetUnsupported, again.Status, "there is nothing more to remove")
 
-	refused := func(s *Slot) {
+	refused := func(s *host.Slot) {
 		for _, id := range []string{"e1", "unknown"} {
-			_, err = s.RecordEvent(ctx, Event(id, "echo one"))
-			RequireCode(t, err, abi.CodeConflict, "was forgotten")
+			_, err = s.RecordEvent(ctx, host.Event(id, "echo one"))
+			host.RequireCode(t, err, abi.CodeConflict, "was forgotten")
 			require.Equal(t, "forgotten", abi.AsError(err).Reason)
 		}
 	}
 	refused(s)
-	_, err = s.ResetScope(ctx, TestScope)
+	_, err = s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
 	refused(s) // in the next generation
-	added, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*Event("e1", "echo one"),
-		*Event("e2", "echo two"), *Event("e3", "echo three")}})
+	added, err := h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*host.Event("e1", "echo one"),
+		*host.Event("e2", "echo two"), *host.Event("e3", "echo three")}})
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveReceipt{Added: 2}, added, "the reset erased e2, and forgot nothing")
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
 
-	h = Open(t, Options{DataDir: dir, Archive: true})
-	s = OpenSlot(t, h, ProbeConfig(`{}`))
+	h = host.Open(t, host.Options{DataDir: dir, Archive: true})
+	s = host.OpenSlot(t, h, host.ProbeConfig(`{}`))
 	refused(s) // after a restart
-	other := Event("e1", "echo one")
+	other := host.Event("e1", "echo one")
 	other.UserID = "somebody else"
 	_, err = s.RecordEvent(ctx, other)
 	require.NoError(t, err)
@@ -78,10 +73,10 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 
 func TestForgettingASessionAndARangeOfTime(t *testing.T) {
 	ctx := context.Background()
-	h := Open(t, Options{Archive: true})
-	s := OpenSlot(t, h, ProbeConfig(`{}`))
+	h := host.Open(t, host.Options{Archive: true})
+	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
 	at := func(id, session, when string) *abi.MemoryEvent {
-		e := Event(id, "echo x")
+		e := host.Event(id, "echo x")
 		e.SessionID, e.Timestamp = session, when
 		return e
 	}
@@ -90,41 +85,41 @@ func TestForgettingASessionAndARangeOfTime(t *testing.T) {
 		_, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
 	}
-	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, SessionID: "a", Reason: "x"})
+	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, SessionID: "a", Reason: "x"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"e1"}, r.Removed[NativeArchived])
-	r, err = s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, From: "2026-01-02T12:00:00+02:00",
+	require.Equal(t, []string{"e1"}, r.Removed[host.NativeArchived])
+	r, err = s.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, From: "2026-01-02T12:00:00+02:00",
 		To: "2026-01-02T10:00:00Z", Reason: "x"}) // a single moment, inclusive at both ends
 	require.NoError(t, err)
-	require.Equal(t, []string{"e2"}, r.Removed[NativeArchived])
+	require.Equal(t, []string{"e2"}, r.Removed[host.NativeArchived])
 	for _, e := range []*abi.MemoryEvent{at("e1", "a", "2026-01-01T10:00:00Z"), at("new", "a", "2026-01-01T10:00:00Z"),
 		at("e2", "c", "2026-01-02T10:00:00Z")} {
 		_, err := s.RecordEvent(ctx, e)
-		RequireCode(t, err, abi.CodeConflict, "was forgotten")
+		host.RequireCode(t, err, abi.CodeConflict, "was forgotten")
 	}
 	_, err = s.RecordEvent(ctx, at("later", "a", "2099-01-01T10:00:00Z"))
 	require.NoError(t, err, "the session goes on")
-	left := AllArchived(t, h, 0)
+	left := host.AllArchived(t, h, 0)
 	require.Len(t, left, 2)
 	require.Equal(t, "e3", left[0].EventID)
 }
 
 func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 	ctx := context.Background()
-	h := Open(t, Options{})
-	before := ProbeConfig(`{}`)
+	h := host.Open(t, host.Options{})
+	before := host.ProbeConfig(`{}`)
 	before.Namespace = "before"
-	old, s := OpenSlot(t, h, before), OpenSlot(t, h, ProbeConfig(`{}`))
+	old, s := host.OpenSlot(t, h, before), host.OpenSlot(t, h, host.ProbeConfig(`{}`))
 	for id, session := range map[string]string{"e1": "a", "e2": "b"} {
-		e := Event(id, "echo x")
+		e := host.Event(id, "echo x")
 		e.SessionID = session
-		for _, slot := range []*Slot{old, s} {
+		for _, slot := range []*host.Slot{old, s} {
 			_, err := slot.RecordEvent(ctx, e)
 			require.NoError(t, err)
 		}
 	}
 	forget := func(session string) *abi.ForgetReceipt {
-		r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, SessionID: session, Reason: "x"})
+		r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, SessionID: session, Reason: "x"})
 		require.NoError(t, err)
 		return r
 	}
@@ -133,89 +128,54 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 	require.Equal(t, abi.ForgetUnsupported, r.Status)
 	require.Len(t, r.DerivedMayRemain, 2)
 	require.Contains(t, r.DerivedMayRemain[1], `namespace "before"`)
-	for _, slot := range []*Slot{old, s} {
+	for _, slot := range []*host.Slot{old, s} {
 		for id, forgotten := range map[string]bool{"e1": true, "e2": false} {
-			kept, err := h.ledger.Entry(ctx, spaceOf(t, slot), id)
-			require.NoError(t, err)
+			kept := host.LedgerEntry(t, slot, id)
 			require.Equal(t, forgotten, kept.Hash == delivery.Hash{}, id)
 		}
 	}
 
-	own := OpenSlot(t, h, History(t, "own"))
-	Told(t, own, "e3", "I like tea")
-	r, err := own.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, SessionID: Event("e3", "").SessionID, Reason: "x"})
+	own := host.OpenSlot(t, h, host.History(t, "own"))
+	host.Told(t, own, "e3", "I like tea")
+	r, err := own.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, SessionID: host.Event("e3", "").SessionID, Reason: "x"})
 	require.NoError(t, err)
 	require.Len(t, r.Removed, 1)
-	kept, err := h.ledger.Entry(ctx, spaceOf(t, own), "e3")
-	require.NoError(t, err)
+	kept := host.LedgerEntry(t, own, "e3")
 	require.Nil(t, kept, "the provider removed it, and the ledger knew its session")
 }
 
 func TestForgettingIsRefusedBehindTheWallAndByNativeIDsWithoutAProvider(t *testing.T) {
 	ctx := context.Background()
-	s := ProbeSlot(t, `{}`)
-	Told(t, s, "e1", "echo one")
-	_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, NativeIDs: []string{"m1"}, Reason: "x"})
-	RequireCode(t, err, abi.CodeUnsupported, "has no forget")
-	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, Reason: "x"})
-	RequireCode(t, err, abi.CodeInvalidArgument, "exactly one of")
+	s := host.ProbeSlot(t, `{}`)
+	host.Told(t, s, "e1", "echo one")
+	_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, NativeIDs: []string{"m1"}, Reason: "x"})
+	host.RequireCode(t, err, abi.CodeUnsupported, "has no forget")
+	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, Reason: "x"})
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "exactly one of")
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	_, err = s.Forget(ctx, forgetEvents("e1"))
-	RequireCode(t, err, abi.CodeReadOnly, "nothing is forgotten")
-	records, err := s.host.store.Records(ctx, tableForgotten, nil, nil, 0)
-	require.NoError(t, err)
-	require.Empty(t, records)
+	_, err = s.Forget(ctx, host.ForgetEvents("e1"))
+	host.RequireCode(t, err, abi.CodeReadOnly, "nothing is forgotten")
+	require.Empty(t, host.Stored(t, s, "forgotten"))
 }
 
 func TestForgettingNamesProvidersThatDoNotServe(t *testing.T) {
 	ctx := context.Background()
-	h := Open(t, Options{})
-	before := ProbeConfig(`{}`)
+	h := host.Open(t, host.Options{})
+	before := host.ProbeConfig(`{}`)
 	before.Namespace = "before"
-	old := OpenSlot(t, h, before)
-	Told(t, old, "e1", "echo one")
-	c := ProbeConfig(`{}`)
+	old := host.OpenSlot(t, h, before)
+	host.Told(t, old, "e1", "echo one")
+	c := host.ProbeConfig(`{}`)
 	c.Namespace = "now"
-	s := OpenSlot(t, h, c)
-	r, err := s.Forget(ctx, forgetEvents("e1"))
+	s := host.OpenSlot(t, h, c)
+	r, err := s.Forget(ctx, host.ForgetEvents("e1"))
 	require.NoError(t, err)
 	require.Len(t, r.DerivedMayRemain, 2)
 	require.Contains(t, r.DerivedMayRemain[1], `namespace "before"`)
-	kept, err := h.ledger.Entry(ctx, spaceOf(t, old), "e1")
-	require.NoError(t, err)
+	kept := host.LedgerEntry(t, old, "e1")
 	require.Equal(t, delivery.Hash{}, kept.Hash)
-	r, err = s.Forget(ctx, forgetEvents("e2"))
+	r, err = s.Forget(ctx, host.ForgetEvents("e2"))
 	require.NoError(t, err)
 	require.Len(t, r.DerivedMayRemain, 1, "it never had that one")
-}
-
-func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
-	ctx := context.Background()
-	s := ProbeSlot(t, `{}`)
-	Told(t, s, "e1", "echo one")
-	Told(t, s, "e2", "echo two")
-	space := spaceOf(t, s)
-	for id, native := range map[string][]string{"e1": {"m1"}, "e2": {"m1", "m2"}} {
-		e, err := s.host.ledger.Entry(ctx, space, id)
-		require.NoError(t, err)
-		e.Receipt.NativeIDs = native
-		var b state.Batch
-		b.PutRecord(delivery.TableEntries, delivery.Key(space, id), e.Encode())
-		require.NoError(t, s.host.commit(ctx, &b))
-	}
-	var b state.Batch
-	require.NoError(t, s.host.ledger.ForgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
-	Told(t, s, "e3", "status queued")
-	for id, want := range map[string]bool{"unknown": false, "e3": true} {
-		unseen, err := s.host.ledger.Forget(ctx, &b, space, id, true)
-		require.NoError(t, err)
-		require.Equal(t, want, unseen, id)
-	}
-	require.NoError(t, s.host.commit(ctx, &b))
-	for id, left := range map[string]bool{"e1": false, "e2": true, "e3": true} {
-		e, err := s.host.ledger.Entry(ctx, space, id)
-		require.NoError(t, err)
-		require.Equal(t, left, e != nil, id)
-	}
 }

@@ -77,7 +77,7 @@ func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
 	sc, err := s.current.Load().provider.scopeOf(TestScope)
 	require.NoError(t, err)
 	var b state.Batch
-	b.PutRecord(delivery.TableUnseen, delivery.Key(spaceOf(t, s), "1"), sc.key[:]) // in the format of older versions
+	b.PutRecord(delivery.TableUnseen, delivery.Key(SpaceOf(t, s), "1"), sc.key[:]) // in the format of older versions
 	require.NoError(t, s.host.commit(context.Background(), &b))
 	c, w := consistencyTold(t, s)
 	assert.Equal(t, "queued", c)
@@ -92,7 +92,7 @@ func TestPendingEndsByItself(t *testing.T) {
 	s, b, clock := ScriptedSlot(t, Options{NoReadinessPolls: true})
 	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
 	looks := func() (n int) {
-		b.Set(func() { n = len(b.asked) })
+		b.Set(func() { n = len(b.Asked) })
 		return n
 	}
 	b.Set(func() {
@@ -128,7 +128,7 @@ func TestPendingEndsByItself(t *testing.T) {
 
 func TestUncertainEndsByItselfWithoutReadiness(t *testing.T) {
 	s, b, clock := ScriptedSlot(t, Options{NoReadinessPolls: true})
-	withoutCapability(s, abi.OpReadiness)
+	WithoutCapability(s, abi.OpReadiness)
 	ctx, due, p := context.Background(), polls{}, s.current.Load().provider
 	b.Set(func() { b.Post, b.Find = func(string) int { return 500 }, answercheck.FoundAbsent })
 	_, err := s.RecordEvent(ctx, Event("e", "deliver a"))

@@ -66,24 +66,24 @@ func netSlotOn(t testing.TB, h *Host, url string) *Slot {
 		Secrets: map[string]Secret{"K": {Value: func() (string, error) { return TestSecret, nil }, Origin: url}}})
 }
 
-// scripted is a backend whose answers are set by the test; the default is 200 "ok".
-type scripted struct {
+// Scripted is a backend whose answers are set by the test; the default is 200 "ok".
+type Scripted struct {
 	mu     sync.Mutex
 	Post   func(part string) int // status; 0 drops the connection
 	Find   string
 	Ready  string
 	posted []string
-	asked  []string // markers of the lookups
+	Asked  []string // markers of the lookups
 }
 
-func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch r.URL.Path {
 	case "/find":
 		_, _ = w.Write([]byte(s.Find))
 	case "/ready":
-		s.asked = append(s.asked, r.URL.Query().Get("markers"))
+		s.Asked = append(s.Asked, r.URL.Query().Get("markers"))
 		_, _ = w.Write([]byte(s.Ready))
 	default:
 		var body struct{ Event, Part string }
@@ -103,13 +103,13 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Set changes what the backend answers; Sent is what reached it.
-func (s *scripted) Set(change func()) {
+func (s *Scripted) Set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-func (s *scripted) Sent() []string {
+func (s *Scripted) Sent() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.posted)
@@ -124,9 +124,9 @@ func (c *FakeClock) Now() time.Time {
 
 func (c *FakeClock) Add(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-func ScriptedSlot(t *testing.T, o Options) (*Slot, *scripted, *FakeClock) {
+func ScriptedSlot(t *testing.T, o Options) (*Slot, *Scripted, *FakeClock) {
 	t.Helper()
-	b, c := &scripted{}, &FakeClock{}
+	b, c := &Scripted{}, &FakeClock{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	o.Now = c.Now

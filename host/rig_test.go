@@ -71,9 +71,9 @@ func Impatient(h *Host) *Host {
 func HostOf(s *Slot) *Host { return s.host }
 
 // Stored returns what the host of a slot keeps in a table.
-func Stored(t testing.TB, s *Slot, table string) []state.KeyValue {
+func Stored(t testing.TB, s *Slot, table state.Table) []state.KeyValue {
 	t.Helper()
-	records, err := s.host.store.Records(context.Background(), state.Table(table), nil, nil, 0)
+	records, err := s.host.store.Records(context.Background(), table, nil, nil, 0)
 	require.NoError(t, err)
 	return records
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/examples/tiny"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
+	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/testguest"
 	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/assert"
@@ -42,7 +43,7 @@ func TestSmokeTriesTheProviderOutAndCleansUp(t *testing.T) {
 	for _, step := range []string{"setup_scope", "isolation_smoke", "write_read_smoke", "pending_gate"} {
 		assert.Equal(t, "pass", verdicts[step], "%s: %s", step, details[step])
 	}
-	for _, table := range []string{"scopes", "ledger", "unseen"} {
+	for _, table := range []state.Table{"scopes", "ledger", "unseen"} {
 		records := host.Stored(t, s, table)
 		for _, r := range records {
 			assert.NotContains(t, string(r.Value), "mh_smoke", table)

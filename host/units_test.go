@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/delivery"
+	"github.com/memhost/memhost/internal/state"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -80,4 +82,34 @@ func TestOneBackupIsMadeAtATime(t *testing.T) {
 	err := h.Backup(t.Context(), io.Discard)
 	h.backingUp.Unlock()
 	require.Equal(t, "backup_running", abi.AsError(err).Reason)
+}
+
+func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
+	ctx := context.Background()
+	s := ProbeSlot(t, `{}`)
+	Told(t, s, "e1", "echo one")
+	Told(t, s, "e2", "echo two")
+	space := SpaceOf(t, s)
+	for id, native := range map[string][]string{"e1": {"m1"}, "e2": {"m1", "m2"}} {
+		e, err := s.host.ledger.Entry(ctx, space, id)
+		require.NoError(t, err)
+		e.Receipt.NativeIDs = native
+		var b state.Batch
+		b.PutRecord(delivery.TableEntries, delivery.Key(space, id), e.Encode())
+		require.NoError(t, s.host.commit(ctx, &b))
+	}
+	var b state.Batch
+	require.NoError(t, s.host.ledger.ForgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
+	Told(t, s, "e3", "status queued")
+	for id, want := range map[string]bool{"unknown": false, "e3": true} {
+		unseen, err := s.host.ledger.Forget(ctx, &b, space, id, true)
+		require.NoError(t, err)
+		require.Equal(t, want, unseen, id)
+	}
+	require.NoError(t, s.host.commit(ctx, &b))
+	for id, left := range map[string]bool{"e1": false, "e2": true, "e3": true} {
+		e, err := s.host.ledger.Entry(ctx, space, id)
+		require.NoError(t, err)
+		require.Equal(t, left, e != nil, id)
+	}
 }
