@@ -4,10 +4,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +27,22 @@ const killedLab = `{"lab": 1, "pack": "small.pack", "budgets": [300], "providers
 // TestAKilledEvaluationHasTheSameMetrics kills the process of a run at random moments (KILLS, default 3, or 1 in short
 // tests) and resumes it: metrics.json must be the same as in a run that was never killed, byte for byte.
 func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
+	killEvaluations(t, killedLab, "3", "4", "3")
+}
+
+// TestAKilledEvaluationWithAProgramHasTheSameMetrics is the same with a subject in a process of its own.
+func TestAKilledEvaluationWithAProgramHasTheSameMetrics(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing")
+	}
+	program, err := filepath.Abs(filepath.Join(repository, "examples", "subject", "subject.py"))
+	require.NoError(t, err)
+	seat, err := json.Marshal(map[string]any{"seat": "command", "command": []string{"python3", program}})
+	require.NoError(t, err)
+	killEvaluations(t, strings.Replace(killedLab, `{"seat": "stub"}`, string(seat), 1), "2", "3", "2")
+}
+
+func killEvaluations(t *testing.T, lab, personas, sessions, turns string) {
 	brief.Leave(t)
 	kills := 3
 	if brief.Tests() {
@@ -45,9 +64,9 @@ func TestAKilledEvaluationHasTheSameMetrics(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "lab.json"), []byte(killedLab), 0o600))
-	mustRun("eval", "pack", "build", "synth", "-o", "small.pack", "--option", "personas=3", "--option", "sessions=4",
-		"--option", "turns=3")
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "lab.json"), []byte(lab), 0o600))
+	mustRun("eval", "pack", "build", "synth", "-o", "small.pack", "--option", "personas="+personas, "--option",
+		"sessions="+sessions, "--option", "turns="+turns)
 	mustRun("eval", "run", "lab.json", "--out", "compiled") // so that the next one is as fast as those that are killed
 	began := time.Now()
 	mustRun("eval", "run", "lab.json", "--out", "whole")

@@ -127,3 +127,76 @@ func TestTheSubjectIsThirtyLines(t *testing.T) {
 	}
 	assert.LessOrEqual(t, lines, 30)
 }
+
+// TestWhatASubjectMustNotDoIsInTheReport runs programs that fail or break the wall: each is bounded and named, every other
+// conversation takes place, and no event or probe is lost.
+func TestWhatASubjectMustNotDoIsInTheReport(t *testing.T) {
+	brief.Leave(t)
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is missing")
+	}
+	m := memhost{t, t.TempDir(), cacheHome(t), plainProgram(t)}
+	must := func(args ...string) string {
+		out, code := m.run(args...)
+		require.Zero(t, code, out)
+		return out
+	}
+	must("eval", "pack", "build", "synth", "-o", "small.pack", "--option", "personas=1", "--option", "sessions=2",
+		"--option", "turns=2")
+	script, err := filepath.Abs(filepath.Join("testdata", "subject", "misbehaves.py"))
+	require.NoError(t, err)
+	want := map[journal.Kind]int{}
+	for _, c := range []struct{ fault, breach, failure string }{
+		{"nothing", "", ""},
+		{"hang", "", "did not answer in 700ms"},
+		{"exit", "", "it gave up"},
+		{"rubbish", "", "rubbish"},
+		{"endless", "", "a line of more than 1048576 bytes"},
+		{"does not exit", "not_exited", ""},
+		{"lowers the wall", "mode", ""},
+		{"uses another scope", "other_scope", ""},
+		{"delivers late", "late_delivery", ""},
+		{"records after the wall", "late_delivery", ""},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			folder := strings.ReplaceAll(c.fault, " ", "-")
+			lab, err := json.Marshal(map[string]any{"lab": 1, "pack": "small.pack", "budgets": []int{200}, "freshness": 0,
+				"providers": []string{"bm25"}, "subject": map[string]any{"seat": "command", "timeout_ms": 700,
+					"command": []string{"python3", script, c.fault}}})
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(m.dir, folder+".json"), lab, 0o600))
+			must("eval", "run", folder+".json", "--out", folder, "--yes", "--no-references")
+			must("eval", "verify", folder)
+			report := strings.ToLower(must("eval", "report", folder))
+			kinds, failed, breached := map[journal.Kind]int{}, 0, 0
+			for e, err := range journal.Read(filepath.Join(m.dir, folder, "cells", "bm25", "1", journal.Name)) {
+				require.NoError(t, err)
+				kinds[e.Kind]++
+				if e.Transcript != nil {
+					breached += len(e.Transcript.Breaches)
+					if e.Transcript.Ended == journal.EndedSubject {
+						failed++
+						require.Contains(t, e.Transcript.Error.Message, c.failure)
+					}
+				}
+				if e.NonceCheck != nil {
+					breached += len(e.NonceCheck.Breaches)
+				}
+			}
+			if c.fault == "nothing" {
+				want = kinds
+			}
+			require.Equal(t, want, kinds, "nothing is lost")
+			require.Equal(t, c.failure != "", failed > 0)
+			require.Equal(t, c.breach != "", breached > 0)
+			require.Less(t, failed, want[journal.KindTranscript])
+			if c.failure != "" {
+				require.Contains(t, report, strings.ToLower(fmt.Sprintf("the agent failed in %d of %d sessions", failed,
+					want[journal.KindTranscript])))
+				require.Contains(t, report, strings.ToLower(c.failure))
+			}
+			require.Equal(t, c.breach != "", strings.Contains(report, "the agent broke the wall in"), report)
+			require.Contains(t, report, c.breach)
+		})
+	}
+}
