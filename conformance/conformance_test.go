@@ -188,6 +188,30 @@ func TestAManifestThatLiesIsFoundOut(t *testing.T) {
 	}
 }
 
+// TestALateWriteThatCanDoubleIsANote: settle_ms below the deadline of record_event, where a default stands for either.
+func TestALateWriteThatCanDoubleIsANote(t *testing.T) {
+	for _, tt := range []struct {
+		settle, deadline int64
+		note             string
+	}{
+		{3000, 120_000, "settle_ms is 3000, and record_event may take 120000 ms"},
+		{3000, 0, "settle_ms is 3000, and record_event may take 30000 ms"},
+		{0, 120_000, "settle_ms is 30000, and record_event may take 120000 ms"},
+		{120_000, 120_000, ""}, {0, 0, ""}, {0, 10_000, ""},
+	} {
+		target := wrong(t, "wrong", "", &tiny.Backend{})
+		target.Provider.Module = declare(t, target.Provider.Module, func(m *abi.ModuleManifest) {
+			m.SettleMS, m.DeadlinesMS = tt.settle, map[string]int64{}
+			if tt.deadline > 0 {
+				m.DeadlinesMS[abi.OpRecordEvent] = tt.deadline
+			}
+		})
+		notes := strings.Join(run(t, target, 10).Notes, "\n")
+		assert.Equal(t, tt.note != "", strings.Contains(notes, "settle_short: "), notes)
+		assert.Contains(t, notes, tt.note)
+	}
+}
+
 func TestWhatIsDeclaredAndAnsweredPasses(t *testing.T) {
 	target := wrong(t, "wrong", "", &tiny.Backend{})
 	target.Provider.Module = declare(t, target.Provider.Module, func(m *abi.ModuleManifest) {

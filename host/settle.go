@@ -25,15 +25,22 @@ func (p *Provider) settle() time.Duration {
 	return defaultSettle
 }
 
+// Settling returns how long a record may take, and how long after it was sent a request may still arrive, both in ms.
+// writes is false for a module that sends nothing but reads.
+func (m *Module) Settling() (deadline, settle int64, writes bool) {
+	if deadline = m.Manifest.DeadlinesMS[abi.OpRecordEvent]; deadline == 0 {
+		deadline = defaultSettle.Milliseconds()
+	}
+	if settle = m.Manifest.SettleMS; settle == 0 {
+		settle = defaultSettle.Milliseconds()
+	}
+	return deadline, settle, slices.ContainsFunc(m.Manifest.Routes, func(r abi.RouteDecl) bool { return r.Class != abi.ClassRead })
+}
+
 // SettleWarning warns of a settle_ms that is below the deadline of record_event: a turn that the backend takes later is
 // sent again. Empty: there is nothing to warn of.
 func (m *Module) SettleWarning() string {
-	deadline := m.Manifest.DeadlinesMS[abi.OpRecordEvent]
-	if deadline == 0 {
-		deadline = defaultSettle.Milliseconds()
-	}
-	writes := slices.ContainsFunc(m.Manifest.Routes, func(r abi.RouteDecl) bool { return r.Class != abi.ClassRead })
-	if settle := m.Manifest.SettleMS; writes && settle > 0 && settle < deadline {
+	if deadline, settle, writes := m.Settling(); writes && settle < deadline {
 		return fmt.Sprintf("settle_short: settle_ms is %d, and record_event may take %d ms: a turn that reaches the "+
 			"backend later than settle_ms after it was sent can be there twice", settle, deadline)
 	}

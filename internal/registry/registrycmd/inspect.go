@@ -93,6 +93,9 @@ func (a *commands) inspect(ctx context.Context, named *cli.Module) error {
 	for _, warning := range warnings {
 		row("warning", "%s", warning)
 	}
+	if deadline, settle, writes := m.Settling(); writes {
+		row("a record", "may take %d ms, and arrive until %d ms after it was sent", deadline, settle)
+	}
 	row("memory", "%s at the start", cli.Size(info.MemoryBytes))
 	row("powers", "%s", orNone(info.Powers))
 	row("imports", "%s", orNone(m.Powers))
