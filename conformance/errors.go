@@ -45,6 +45,7 @@ func faults() []injected {
 		{faultInside, 200, "", codes(abi.CodeBackend, abi.CodeUnavailable, abi.CodeInvalidArgument, abi.CodeNotFound),
 			true, call},
 		{faultTruncated, 200, "", codes(abi.CodeBackend), true, call},
+		{faultProse, 200, "", codes(abi.CodeBackend, abi.CodeUnavailable), true, call},
 		{faultSlow, 0, "", codes(abi.CodeTimeout), true, 250 * time.Millisecond},
 		{faultDropped, 0, "", codes(abi.CodeUnavailable), true, call},
 	}
@@ -53,6 +54,7 @@ func faults() []injected {
 const (
 	faultInside    = "error inside a 200"
 	faultTruncated = "truncated JSON"
+	faultProse     = "prose in a 200"
 	faultSlow      = "slow"
 	faultDropped   = "dropped connection"
 )
@@ -101,6 +103,8 @@ func (f *struck) intercept(ctx context.Context, call host.NativeCall, send next)
 		answer.Body = f.errorInside(call)
 	case faultTruncated:
 		answer.Body = truncated(ctx, call, send)
+	case faultProse:
+		answer.Body = []byte("I am sorry, I cannot help with that (" + marker + ").")
 	default:
 		answer.Body = []byte(`{"error": "` + marker + `", "detail": "` + marker + `", "message": "` + marker + `"}`)
 	}
