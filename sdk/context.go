@@ -79,6 +79,9 @@ func EscapeText(text string) string {
 	return b.String()
 }
 
+// Named reports whether a message says who spoke. A name of blanks is none.
+func Named(m *abi.Message) bool { return strings.TrimSpace(m.Name) != "" }
+
 // OneLine replaces line ends and other control characters by blanks, so that a label, a name or an id does not look
 // like a line of its own.
 func OneLine(s string) string {

@@ -100,7 +100,7 @@ func (s *core) lookAt(f *forgetting, by string, values []string) error {
 }
 
 // alone are the facts that only the episodes to be forgotten assert; shared counts those that others assert too.
-// Episodes of a bulk name no facts, so all of the group's are looked at.
+// Before graphiti-core 0.31 episodes of a bulk name no facts, so all of the group's are looked at.
 func (s *core) alone(f *forgetting) (facts []string, shared int, err error) {
 	if len(f.episodes)+len(f.NativeIDs) == 0 {
 		return nil, 0, nil

@@ -247,7 +247,7 @@ func (s *core) one(v *visit, route, kind, uuid string) (*item, abi.Raw, error) {
 // ofEpisode adds the facts that an episode asserted or closed.
 func (s *core) ofEpisode(p *origins, episode *item) error {
 	if len(episode.facts) == 0 && s.native() {
-		p.warnings = append(p.warnings, "episode_unlinked: an episode of a bulk names no facts")
+		p.warnings = append(p.warnings, "episode_unlinked: the episode names no facts; before graphiti-core 0.31 no episode of a bulk does")
 	}
 	return s.addAll(p, "core_find_edges", "edges", episode.facts, func(x *item) abi.Evidence {
 		e := x.evidence("fact")

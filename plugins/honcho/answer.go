@@ -82,9 +82,9 @@ func readAll[T any](items []abi.Raw, read func(abi.Raw) (T, error)) ([]T, error)
 	return found, nil
 }
 
-// readList reads a bare list; null is an empty one.
+// readList reads a bare list. Null is none: it would pass for one in which nothing was found.
 func readList[T any](body abi.Raw, read func(abi.Raw) (T, error)) ([]T, error) {
-	if kind := wire.Kind(body); kind != wirejson.Array && kind != wirejson.Null {
+	if kind := wire.Kind(body); kind != wirejson.Array {
 		return nil, errors.New("want a list, got " + kind.String())
 	}
 	return readAll(wire.Items(body), read)
@@ -94,8 +94,12 @@ func readList[T any](body abi.Raw, read func(abi.Raw) (T, error)) ([]T, error) {
 func readPage(body abi.Raw) (items []abi.Raw, head page, err error) {
 	head = page{total: -1, body: body}
 	err = wire.Read(body, "items", &items, "total", &head.total, "pages", &head.pages)
-	if err == nil && head.total < 0 {
+	switch {
+	case err != nil:
+	case head.total < 0:
 		err = errors.New("it has no total")
+	case items == nil:
+		err = errors.New("it has no items")
 	}
 	return items, head, err
 }

@@ -53,7 +53,10 @@ func TestASessionOfForgottenEventsIsDeleted(t *testing.T) {
 				assert.NotContains(t, found.FormattedContext, "Zorvex")
 				assert.Contains(t, found.FormattedContext, "oolong")
 				assert.Empty(t, b.forget(t, request).Removed["session"], "the second time there is nothing left")
-				b.mustRecord(t, turn("e4", "s1", "My dog is called Bello."))
+				last := b.mustRecord(t, turn("e4", "s1", "My dog is called Bello."))
+				ready := b.ready(t, last.Markers...)
+				assert.Equal(t, abi.ReadinessReady, ready.Status, "rows that went with their session are not waited for: %v",
+					ready.Warnings)
 			})
 		}
 	}

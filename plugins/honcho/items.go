@@ -238,7 +238,7 @@ func (f *found) addMessage(m message, at, heading string) {
 	e := m.evidence()
 	e.Pointer = at
 	who := m.peer
-	if m.name != "" {
+	if strings.TrimSpace(m.name) != "" {
 		who = m.name
 	}
 	f.add(e, heading, who)

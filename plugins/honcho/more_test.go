@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -131,12 +132,21 @@ func TestNativeQueriesAndMutationsStayInTheScope(t *testing.T) {
 		require.NoError(t, err)
 		b.mustRecord(t, turn("e1", "s1", "My cat is called Zorvex."))
 		b.pass(time.Second)
-		for name, params := range map[string]string{"chat": `{"query":"cat"}`,
+		for name, params := range map[string]string{"chat": `{"query":"cat","session_ids":["s1"]}`,
 			"representation": `{"query":"cat","max_conclusions":5}`, "peer_context": `{"query":"cat"}`, "card": `{}`,
 			"search": `{"query":"cat"}`, "conclusions_query": `{"query":"cat"}`,
 			"conclusions_list": `{"level":"explicit"}`, "summaries": `{"session_id":"s1"}`,
 			"messages": `{"session_id":"s1","size":5}`, "sessions": `{}`, "queue_status": `{}`} {
 			assert.NotContains(t, b.query(t, name, params), "Qumbli", name)
+		}
+		for _, query := range []string{"chat", "representation", "conclusions_query", "conclusions_list"} {
+			for sessions, found := range map[string]bool{`["s1"]`: true, `["s2","s1"]`: true, `["s2"]`: false} {
+				params := `{"query":"cat","session_ids":` + sessions + `}`
+				if query == "conclusions_list" {
+					params = `{"session_ids":` + sessions + `}`
+				}
+				assert.Equal(t, found, strings.Contains(b.query(t, query, params), "Zorvex"), "%s %s", query, params)
+			}
 		}
 		made := b.mutate(t, "conclusion_create", `{"content":"alice likes tea"}`)
 		require.Len(t, made.NativeIDs, 1)
@@ -147,11 +157,40 @@ func TestNativeQueriesAndMutationsStayInTheScope(t *testing.T) {
 		assert.Equal(t, "applied", b.mutate(t, "session_delete", `{"session_id":"s1"}`).Status)
 		assert.Equal(t, "no_change", b.mutate(t, "session_delete", `{"session_id":"s1"}`).Status)
 		for _, wrong := range []*abi.NativeQuery{{Scope: scope, Name: "chatt"}, {Scope: scope, Name: "chat"},
+			{Scope: scope, Name: "chat", Params: map[string]abi.Raw{"query": abi.Raw(`"x"`), "session_ids": abi.Raw(`[]`)}},
+			{Scope: scope, Name: "chat", Params: map[string]abi.Raw{"query": abi.Raw(`"x"`), "session_id": abi.Raw(`"s1"`),
+				"session_ids": abi.Raw(`["s1"]`)}},
 			{Scope: scope, Name: "search", Params: map[string]abi.Raw{"query": abi.Raw(`"x"`),
 				"filters": abi.Raw(`{}`)}}} {
 			_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), wrong)
 			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "%v", wrong)
 		}
+	}
+}
+
+// TestTheWorkspaceChatReadsTheScopeAlone: everyone in the workspace, so the workspace must be the scope's own, and the
+// server newer than 3.0.12.
+func TestTheWorkspaceChatReadsTheScopeAlone(t *testing.T) {
+	ask := &abi.NativeQuery{Scope: scope, Name: "workspace_chat", Params: map[string]abi.Raw{"query": abi.Raw(`"cat"`)}}
+	for block, newer := range map[string]bool{"": true, " ": false, `,"fixed_workspace":"lab"`: true} {
+		b := newBench(t, quick, strings.TrimSpace(block))
+		b.server = fake.New(fake.Options{Mood: quick, WorkspaceChat: newer, Now: func() time.Time { return b.at }})
+		text, err := os.ReadFile("manifest.json")
+		require.NoError(t, err)
+		b.backend = sdktest.Handler(t, text, nil, b.server)
+		b.setup(t)
+		ann := turn("e1", "s1", "My cat is called Zorvex.")
+		ann.Messages[0].Name = "Ann"
+		b.mustRecord(t, ann)
+		b.pass(time.Second)
+		result, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), ask)
+		if block != "" {
+			assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err), "%q: %v", block, err)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Contains(t, string(result.Result), "Zorvex")
+		assert.NotEmpty(t, result.Trace.ReadSideEffects)
 	}
 }
 

@@ -129,11 +129,24 @@ func (m *mutation) deleteSession() error {
 	return err
 }
 
-// deleteSession deletes a session by its native id. Its conclusions go with it, so readiness misses none.
+// deleteSession deletes a session by its native id. Its conclusions and queue rows go with it, so readiness expects
+// none of them.
 func (b *backend) deleteSession(session string) (gone bool, err error) {
+	rows, err := b.queueOfPeers(session)
+	if err != nil {
+		return false, err
+	}
 	gone, err = b.remove(request{route: "session_delete", session: session})
 	if err != nil || !gone {
 		return false, err
+	}
+	p, err := readPosted(b.Call)
+	if err != nil {
+		return true, err
+	}
+	p.rows = max(0, p.rows-rows.total)
+	if err := p.write(b.Call); err != nil {
+		return true, err
 	}
 	return true, b.Put(toldPrefix+session, nil, sdk.AnyVersion)
 }

@@ -25,8 +25,12 @@ func (p *params) only(known ...string) {
 }
 
 func (p *params) wrong(name, what string) {
+	p.fail(abi.NewError(abi.CodeInvalidArgument, "params."+name+": "+what))
+}
+
+func (p *params) fail(err error) {
 	if p.err == nil {
-		p.err = abi.NewError(abi.CodeInvalidArgument, "params."+name+": "+what)
+		p.err = err
 	}
 }
 

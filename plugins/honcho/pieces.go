@@ -65,7 +65,7 @@ func (b *backend) partsOf(e *abi.MemoryEvent) (parts []part, sanitized, split bo
 
 // said is a message's text as Honcho gets it: with the speaker's name before it, where only that tells people apart.
 func (b *backend) said(m *abi.Message) string {
-	if m.Role == abi.RoleUser && m.Name != "" && b.telling == speakersNames && *m.Content != "" {
+	if m.Role == abi.RoleUser && sdk.Named(m) && b.telling == speakersNames && *m.Content != "" {
 		return sdk.OneLine(m.Name) + ": " + *m.Content
 	}
 	return *m.Content
@@ -87,7 +87,7 @@ func (b *backend) pieces(e *abi.MemoryEvent) (pieces []piece, warnings []string,
 			"mh_context", wire.Some(label(e.Context)), "mh_attribute", wire.Some(label(e.Attribute)),
 			keyPart, wire.If(p.last > 0, sdk.Itoa(p.index+1)+"/"+sdk.Itoa(p.last+1)), keyClean, wire.If(p.changed,
 				true)}
-		named = named || p.of.Role == abi.RoleUser && p.of.Name != ""
+		named = named || p.of.Role == abi.RoleUser && sdk.Named(p.of)
 		if p.index == 0 {
 			metadata = append(metadata, keyName, wire.Some(p.of.Name), keyCallID, wire.Some(p.of.ToolCallID),
 				keyCalls, wire.Some(callsOf(p.of)))

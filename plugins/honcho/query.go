@@ -13,7 +13,7 @@ import (
 // queries are Honcho's own reads, each within the scope: workspace, peers and the filters that separate scopes are set
 // here, never by the caller. A query of method GET builds no body.
 //
-// chat is of class write: it runs an LLM and makes the peer, and the workspace, where they are missing.
+// The chats are of class write: they run an LLM and make the peer, and the workspace, where they are missing.
 var queries = []struct {
 	name  string
 	takes []string
@@ -22,16 +22,24 @@ var queries = []struct {
 	peer  bool
 	build func(q *query) wire.Object
 }{
-	{"chat", []string{"query", "session_id", "reasoning_level", "response_format"},
+	{"chat", []string{"query", "session_id", "session_ids", "reasoning_level", "response_format"},
 		"chat", true, func(q *query) wire.Object {
-			return wire.Object{"query", q.needQuery(), "session_id", q.optionalSession(),
-				"reasoning_level", q.params.value("reasoning_level", wirejson.String, "a string"),
-				"response_format", q.params.value("response_format", wirejson.Object, "a JSON Schema")}
+			return append(q.question(), "filters", q.allowlist())
 		}},
-	{"representation", []string{"query", "session_id", "search_top_k", "max_conclusions", "include_most_frequent"},
+	{"workspace_chat", []string{"query", "session_id", "reasoning_level", "response_format"},
+		"workspace_chat", false, func(q *query) wire.Object {
+			if q.shared() {
+				q.params.fail(abi.NewError(abi.CodeUnsupported, "name: workspace_chat reads a whole workspace, and this "+
+					"one holds other scopes").WithHint("it is offered without fixed_workspace and workspace_template"))
+			}
+			return q.question()
+		}},
+	{"representation", []string{"query", "session_id", "session_ids", "search_top_k", "max_conclusions",
+		"include_most_frequent"},
 		"representation", true, func(q *query) wire.Object {
 			text, _ := sanitize(q.params.text("query"))
 			return wire.Object{"search_query", wire.Some(text), "session_id", q.optionalSession(),
+				"filters", q.allowlist(),
 				"search_top_k", q.params.value("search_top_k", wirejson.Number, "an integer"),
 				"max_conclusions", q.params.value("max_conclusions", wirejson.Number, "an integer"),
 				"include_most_frequent", q.params.value("include_most_frequent", wirejson.Bool, "true or false")}
@@ -48,19 +56,20 @@ var queries = []struct {
 		q.ofPeer("peer_search")
 		return wire.Object{"query", q.needQuery(), "limit", q.params.value("limit", wirejson.Number, "an integer")}
 	}},
-	{"conclusions_query", []string{"query", "top_k", "distance"},
+	{"conclusions_query", []string{"query", "session_ids", "top_k", "distance"},
 		"conclusions_query", false, func(q *query) wire.Object {
 			return wire.Object{"query", q.needQuery(), "top_k", q.params.value("top_k", wirejson.Number, "a number"),
-				"distance", q.params.value("distance", wirejson.Number, "a number"), "filters", q.about()}
+				"distance", q.params.value("distance", wirejson.Number, "a number"),
+				"filters", q.about("session_id", q.sessions())}
 		}},
-	{"conclusions_list", []string{"level", "times_derived", "page", "size"},
+	{"conclusions_list", []string{"session_ids", "level", "times_derived", "page", "size"},
 		"conclusions_list", false, func(q *query) wire.Object {
 			level, least := q.params.text("level"), q.params.whole("times_derived")
 			if !slices.Contains([]string{"", "explicit", "deductive", "inductive", "contradiction"}, level) {
 				q.params.wrong("level", "want explicit, deductive, inductive or contradiction")
 			}
 			q.numbers("page", "size")
-			return wire.Object{"filters", q.about("level", wire.Some(level),
+			return wire.Object{"filters", q.about("session_id", q.sessions(), "level", wire.Some(level),
 				"times_derived", wire.If(least > 0, wire.Object{"gte", least}))}
 		}},
 	{"summaries", []string{"session_id"}, "summaries", false, func(q *query) wire.Object {
@@ -127,6 +136,44 @@ func (q *query) needQuery() string {
 
 func (q *query) optionalSession() any { return optionalSession(q.native, &q.params) }
 
+// question is what both chats take.
+func (q *query) question() wire.Object {
+	return wire.Object{"query", q.needQuery(), "session_id", q.optionalSession(),
+		"reasoning_level", q.params.value("reasoning_level", wirejson.String, "a string"),
+		"response_format", q.params.value("response_format", wirejson.Object, "a JSON Schema")}
+}
+
+// maxAllowed is the most sessions that Honcho takes in an allowlist.
+const maxAllowed = 1000
+
+// sessions is the filter by the parameter session_ids, nil where it is not given.
+func (q *query) sessions() any {
+	if len(q.params.given["session_ids"]) == 0 {
+		return nil
+	}
+	var ids []string
+	q.params.read("session_ids", &ids)
+	if len(ids) == 0 || len(ids) > maxAllowed || slices.Contains(ids, "") {
+		q.params.wrong("session_ids", "want 1 to 1000 sessions")
+	}
+	for i, id := range ids {
+		ids[i] = q.session(id)
+	}
+	return wire.Object{"in", ids}
+}
+
+// allowlist is Honcho's session allowlist, which stands in place of one session.
+func (q *query) allowlist() any {
+	sessions := q.sessions()
+	if sessions == nil {
+		return nil
+	}
+	if len(q.params.given["session_id"]) > 0 {
+		q.params.wrong("session_ids", "give session_id or session_ids, not both")
+	}
+	return wire.Object{"session_id", sessions}
+}
+
 // nativeQuery asks one of Honcho's own reads and returns its answer verbatim.
 //
 // Errors: invalid_argument for a name or a parameter that is not known; Honcho's own.
@@ -149,10 +196,14 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	}
 	answer, err := b.send(q.request)
 	if err != nil {
+		if e := abi.AsError(err); r.Name == "workspace_chat" && e.Code == abi.CodeNotFound {
+			e.Code, e.Reason, e.Hint = abi.CodeUnsupported, "not_offered", "Honcho 3.0.12 and before have no workspace chat"
+			return nil, e
+		}
 		return nil, err
 	}
 	t := b.trace(q.request.route)
-	if r.Name == "chat" {
+	if r.Name == "chat" || r.Name == "workspace_chat" {
 		t.ReadSideEffects = []string{"Honcho's chat runs an LLM, and makes the peer and the workspace where they are " +
 			"missing"}
 	}

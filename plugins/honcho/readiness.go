@@ -68,7 +68,7 @@ func (l *look) run() error {
 		return nil
 	}
 	if since, known := l.since(l.lastAt()); !known || since < lateDelay {
-		rows, err := l.queueOfPeers()
+		rows, err := l.queueOfPeers("")
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (l *look) drained() error {
 	}
 	oldest := l.oldest()
 	if since, known := l.since(oldest); known && since < cleanup && l.rows() > 0 {
-		rows, err := l.queueOfPeers()
+		rows, err := l.queueOfPeers("")
 		if err != nil {
 			return err
 		}
@@ -329,16 +329,17 @@ func (b *backend) queueOf() (queue, error) {
 	if !b.shared() {
 		return b.queueStatus(b.workspace, "", "")
 	}
-	return b.queueOfPeers()
+	return b.queueOfPeers("")
 }
 
-// queueOfPeers is the queue of the scope's observed authors: their representation rows, without summaries.
-func (b *backend) queueOfPeers() (sum queue, err error) {
+// queueOfPeers is the queue of the scope's observed authors, or of one session: their representation rows, without
+// summaries.
+func (b *backend) queueOfPeers(session string) (sum queue, err error) {
 	for _, peer := range b.allPeers() {
 		if !b.observed(peer) {
 			continue
 		}
-		q, err := b.queueStatus(b.workspace, peer, "")
+		q, err := b.queueStatus(b.workspace, peer, session)
 		if err != nil {
 			return sum, err
 		}

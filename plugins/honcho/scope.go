@@ -125,7 +125,7 @@ func (b *backend) author(m *abi.Message) string {
 	case abi.RoleSystem:
 		return b.system()
 	}
-	if m.Name != "" && b.telling == speakersPeers {
+	if sdk.Named(m) && b.telling == speakersPeers {
 		return b.speakerPeer(m.Name)
 	}
 	return b.user

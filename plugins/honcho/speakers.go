@@ -110,7 +110,7 @@ func (b *backend) meet(e *abi.MemoryEvent) error {
 	}
 	for i := range e.Messages {
 		m := &e.Messages[i]
-		if m.Role != abi.RoleUser || m.Name == "" {
+		if m.Role != abi.RoleUser || !sdk.Named(m) {
 			continue
 		}
 		peer := b.speakerPeer(m.Name)

@@ -41,6 +41,10 @@ type settings struct {
 	exactSearch     string
 	deepHealth      bool
 	feedback        string
+	showExpired     bool
+	expirationFrom  string // a key of an event's metadata
+	// categories and dataSchema are sent with the platform's adds, as configured.
+	categories, dataSchema abi.Raw
 
 	authorized bool // the operator gave a key
 }
@@ -57,7 +61,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		"observation_date", &s.observationDate, "custom_instructions", &s.instructions, "name_prefix", &s.namePrefix,
 		"nested_metadata", &s.nestedMetadata, "max_chars_per_message", &s.maxChars, "verify_writes", &s.verifyWrites,
 		"add_timeout_s", &s.addTimeoutS, "settle_ms", &s.settleMS, "exact_search", &s.exactSearch,
-		"deep_health", &s.deepHealth, "feedback", &s.feedback)
+		"deep_health", &s.deepHealth, "feedback", &s.feedback,
+		"show_expired", &s.showExpired, "expiration_from", &s.expirationFrom,
+		"custom_categories", &s.categories, "structured_data_schema", &s.dataSchema)
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
 	}

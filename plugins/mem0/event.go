@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/memhost/memhost/abi"
@@ -39,6 +40,7 @@ type outgoing struct {
 	event    *abi.MemoryEvent
 	parts    []part
 	digests  string // of all parts, where they are stored verbatim
+	expires  string // the day after which mem0 hides what it made of the event, or empty
 	warnings []string
 }
 
@@ -47,6 +49,7 @@ type outgoing struct {
 // field.
 func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 	o := &outgoing{event: e}
+	b.expire(o)
 	for i := range e.Messages {
 		m := &e.Messages[i]
 		if m.Role == abi.RoleSystem && !b.infer {
@@ -67,9 +70,9 @@ func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 			if b.infer || b.platform() {
 				p.role = string(abi.RoleAssistant)
 			}
-		case m.Name != "" && b.namePrefix:
+		case sdk.Named(m) && b.namePrefix:
 			p.text = clean(m.Name) + ": " + p.text
-		case m.Name != "":
+		case sdk.Named(m):
 			if b.platform() {
 				p.name = clean(m.Name)
 			}
@@ -92,6 +95,20 @@ func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 		o.digests = strings.Join(digests, " ")
 	}
 	return o
+}
+
+// expire reads the day on which an event's memories expire from its metadata, where expiration_from names a key.
+func (b *backend) expire(o *outgoing) {
+	value, given := o.event.Metadata[b.expirationFrom]
+	if b.expirationFrom == "" || !given {
+		return
+	}
+	day := wire.Text(value)
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		o.warn("expiration_ignored: metadata." + b.expirationFrom + " is no day such as 2026-12-31")
+		return
+	}
+	o.expires = day
 }
 
 func (o *outgoing) warn(warning string) {
@@ -127,17 +144,7 @@ func word(text string) string {
 func withoutZero(text string) string { return strings.ReplaceAll(text, "\x00", "") }
 
 // clean keeps a name on its line and without U+0000.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == 0:
-			return -1
-		case r < ' ':
-			return ' '
-		}
-		return r
-	}, text)
-}
+func clean(text string) string { return sdk.OneLine(withoutZero(text)) }
 
 // split adds a part in pieces of at most limit characters, cut after a blank if there is one in the second half; 0
 // is no limit.
@@ -231,6 +238,8 @@ func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 	case b.platform():
 		body = append(body, "timestamp", wire.If(b.backdate, unixSeconds(e.Timestamp)),
 			"custom_instructions", wire.If(infer, wire.Some(b.instructions)),
+			"custom_categories", wire.If(infer && len(b.categories) > 0, b.categories),
+			"structured_data_schema", wire.If(infer && len(b.dataSchema) > 0, b.dataSchema),
 			"observation_date", wire.If(infer && (native || b.observationDate == "prompt"), day))
 	case infer && b.procedural:
 		// Without a native agent mem0 makes an ordinary add of it. The prompt of such an add is the LLM's whole system
@@ -242,7 +251,7 @@ func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 			"observation_date", wire.If(infer && native, day),
 			"agent_id", wire.Some(b.nativeAgent(e.AgentID)))
 	}
-	return append(body, "metadata", b.metadata(o)).JSON()
+	return append(body, "expiration_date", wire.Some(o.expires), "metadata", b.metadata(o)).JSON()
 }
 
 // nativeAgent is the native agent_id of an add or, with no agent of an event, of a search; empty if none is sent. Under

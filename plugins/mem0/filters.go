@@ -73,24 +73,33 @@ func checkFilter(path, name string, value abi.Raw) error {
 	return nil
 }
 
-// conditions are the filters with the scope's ids. On the self-hosted server they are one flat object with the ids
-// last: the last of equal keys wins. The platform takes a list under AND, metadata wrapped; as_of there leaves out what
-// is later.
-func (b *backend) conditions(filters []filter, asOf string) (o wire.Object) {
-	if !b.platform() {
-		for _, f := range filters {
-			o = append(o, f.key, f.literal())
-		}
-		return append(o, "user_id", b.ids.user, "agent_id", wire.Some(b.nativeAgent("")), "run_id", b.ids.run)
-	}
-	var all []wire.Object
+// conditions are the filters with the scope's ids. On the platform metadata is wrapped, and as_of leaves out what is
+// later.
+func (b *backend) conditions(filters []filter, asOf string) wire.Object {
+	var own []wire.Object
 	for _, f := range filters {
-		all = append(all, wire.Object{"metadata", wire.Object{f.key, f.literal()}})
+		if b.platform() {
+			own = append(own, wire.Object{"metadata", wire.Object{f.key, f.literal()}})
+		} else {
+			own = append(own, wire.Object{f.key, f.literal()})
+		}
 	}
 	if asOf != "" {
-		all = append(all, wire.Object{"created_at", wire.Object{"lte", asOf}})
+		own = append(own, wire.Object{"created_at", wire.Object{"lte", asOf}})
 	}
-	return wire.Object{"AND", append(all, wire.Object{"user_id", b.ids.user}, wire.Object{"run_id", b.ids.run})}
+	return b.within(own)
+}
+
+// within adds the scope's ids to conditions. On the self-hosted server they are one flat object with the ids last: the
+// last of equal keys wins. The platform takes a list under AND.
+func (b *backend) within(own []wire.Object) (o wire.Object) {
+	if b.platform() {
+		return wire.Object{"AND", append(own, wire.Object{"user_id", b.ids.user}, wire.Object{"run_id", b.ids.run})}
+	}
+	for _, condition := range own {
+		o = append(o, condition...)
+	}
+	return append(o, "user_id", b.ids.user, "agent_id", wire.Some(b.nativeAgent("")), "run_id", b.ids.run)
 }
 
 // literal is a value that means itself: a bare "*" would mean any.

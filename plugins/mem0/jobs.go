@@ -26,6 +26,7 @@ type jobState struct {
 	status, problem    string
 	created, completed string
 	ids                []string
+	unread             bool   // what it stored cannot be read
 	run, event         string // of the request that it carries out
 }
 
@@ -57,9 +58,11 @@ func readJob(job abi.Raw) *jobState {
 		"results", &results, "payload", wire.Fields{"run_id", &s.run, "metadata", wire.Fields{keyEvent, &s.event}})
 	s.created, _ = readTime(s.created)
 	s.completed, _ = readTime(s.completed)
-	for _, m := range readAddedList(results) {
+	stored, good := readAddedList(results)
+	for _, m := range stored {
 		s.ids = append(s.ids, m.id)
 	}
+	s.unread = results == nil || !good
 	return &s
 }
 
@@ -105,6 +108,8 @@ func answerJob(s *jobState, answer *abi.FindEventAnswer) {
 	switch {
 	case s == nil || s.failed():
 		answer.Found = "absent"
+	case s.succeeded() && s.unread:
+		answer.Found = "unknown"
 	case s.succeeded():
 		answer.NativeIDs = s.ids // none: the platform found nothing worth keeping, and would again
 	default:
@@ -131,8 +136,11 @@ func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err er
 		var next string
 		var jobs []abi.Raw
 		query := pageQuery(page, pageMax)
-		if _, err := b.ask(request{route: "platform_events", query: query}, "next", &next,
-			"results", &jobs); err != nil {
+		body, err := b.ask(request{route: "platform_events", query: query}, "next", &next, "results", &jobs)
+		if err == nil && jobs == nil {
+			err = unusable("platform_events", body, "it has no list of results")
+		}
+		if err != nil {
 			return false, err
 		}
 		for _, job := range jobs {

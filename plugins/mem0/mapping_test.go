@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -566,6 +567,95 @@ func TestNativeQueriesAreTheDiagnosticsOfTheDesign(t *testing.T) {
 		}
 		_, err = ask("all", `{}`)
 		assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
+	}
+}
+
+// TestNativeQueriesThatReadMemories: mem0's own search, list and profile reach the scope and nothing else.
+func TestNativeQueriesThatReadMemories(t *testing.T) {
+	for name, r := range map[string]*rig{
+		"self-hosted": newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, mem0.New(mem0.Options{AdminKey: key})),
+		"gateway":     newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, mem0.New(full())),
+		"platform":    newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, &mem0.Platform{Token: key}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := func(q, params string) (string, error) {
+				request := &abi.NativeQuery{}
+				require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"maria_c1","persona_id":"maria"},"name":"`+q+
+					`","params":`+params+`}`), request))
+				result, err := sdktest.Do(r.Host, abi.OpNativeQuery, maria, opened(nativeQuery), request)
+				if err != nil {
+					return "", err
+				}
+				return string(result.Result), nil
+			}
+			r.recorded(turn("e1", "I drink oat milk."))
+			old := turn("e2", "I drink oat milk with honey.")
+			old.Metadata = map[string]abi.Raw{"until": abi.Raw(`"2020-01-01"`)}
+			r.recorded(old)
+			wrong := turn("e3", "I drink oat milk at noon.")
+			wrong.Metadata = map[string]abi.Raw{"until": abi.Raw(`"soon"`)}
+			assert.Contains(t, strings.Join(r.recorded(wrong).Warnings, " "), "expiration_ignored")
+			for _, q := range []struct{ name, params string }{
+				{"search", `{"query":"oat milk","threshold":0%s}`}, {"get_all", `{"top_k":50%s}`}} {
+				answer, err := ask(q.name, fmt.Sprintf(q.params, ""))
+				require.NoError(t, err, q.name)
+				assert.Contains(t, answer, "oat milk.", q.name)
+				assert.NotContains(t, answer, "honey", "%s hides what has expired", q.name)
+				answer, err = ask(q.name, fmt.Sprintf(q.params, `,"show_expired":true`))
+				require.NoError(t, err, q.name)
+				assert.Contains(t, answer, "honey", q.name)
+			}
+			condition := `{"mh_event_id":{"eq":"e1"}}`
+			if name == "platform" {
+				condition = `{"metadata":` + condition + `}`
+			}
+			answer, err := ask("search", `{"query":"oat milk","threshold":0,"filters":`+condition+`}`)
+			require.NoError(t, err)
+			assert.Contains(t, answer, "oat milk.")
+			assert.NotContains(t, answer, "noon", "filters are mem0's own")
+			for _, params := range []string{`{}`, `{"query":" "}`, `{"query":"x","filters":[]}`, `{"query":"x","bogus":1}`,
+				`{"query":"x","filters":{"run_id":"r"}}`, `{"query":"x","filters":{"OR":[{"user_id":"u"}]}}`} {
+				_, err := ask("search", params)
+				assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), params)
+			}
+			for _, params := range []string{`{"top_k":5000}`, `{"top_k":-1}`, `{"top_k":"many"}`, `{"size":1}`} {
+				_, err := ask("get_all", params)
+				assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), params)
+			}
+			answer, err = ask("profile", `{}`)
+			if name != "platform" {
+				assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
+				return
+			}
+			require.NoError(t, err)
+			assert.Contains(t, answer, `"status":"succeeded"`)
+		})
+	}
+}
+
+// TestThePlatformGetsCategoriesAndSchema: as configured, with each extracting add.
+func TestThePlatformGetsCategoriesAndSchema(t *testing.T) {
+	r := newRig(t, "mem0", `"custom_categories":[{"food":"what is eaten"}],"structured_data_schema":{"type":"object"}`,
+		&mem0.Platform{Token: key})
+	r.recorded(turn("e1", "I drink oat milk."))
+	add := r.Sent[len(r.Sent)-1]
+	for _, s := range r.Sent {
+		if s.Route == "platform_add" {
+			add = s
+		}
+	}
+	assert.Contains(t, add.Body, `"custom_categories":[{"food":"what is eaten"}],"structured_data_schema":{"type":"object"}`)
+}
+
+// TestARetrievalShowsWhatHasExpiredWhereItIsAsked: expiration_from sets the day, show_expired looks behind it.
+func TestARetrievalShowsWhatHasExpiredWhereItIsAsked(t *testing.T) {
+	for _, show := range []bool{false, true} {
+		r, _ := ossRig(t, "mem0", fmt.Sprintf(`"expiration_from":"until","show_expired":%t`, show), mem0.Options{})
+		e := turn("e1", "I drink oat milk.")
+		e.Metadata = map[string]abi.Raw{"until": abi.Raw(`"2020-01-01"`)}
+		r.recorded(e)
+		found := r.found(&abi.RetrieveRequest{Query: "oat milk"})
+		assert.Equal(t, show, strings.Contains(found.FormattedContext, "oat milk"))
 	}
 }
 

@@ -1,49 +1,159 @@
 package main
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/plugins/internal/wire"
+	"github.com/memhost/memhost/sdk"
 )
 
-// nativeQuery makes one call for each of the two diagnostics that the adapters' design names:
+// nativeQuery makes one of mem0's own reads, within the scope: its ids are set here, and each item of an answer is
+// checked.
 //
-//	count                    {count, complete}: how many memories the scope has; at least so many if not complete
-//	history  {memory_id}     what happened to one memory, as mem0 tells it
+//	count                                     {count, complete}: at least so many if not complete
+//	history  {memory_id}                      what happened to one memory, as mem0 tells it
+//	search   {query, filters?, ...}           mem0's search, with its own defaults
+//	get_all  {top_k?, show_expired?, page?}   the memories as mem0 lists them; page is the platform's
+//	profile                                   the platform's profile of the scope's user
 //
-// Errors: invalid_argument for params; not_found for an id that is not of this scope; unsupported for another name.
+// Errors: invalid_argument for params; not_found for an id that is not of this scope; unsupported for another name, or
+// for what this server lacks.
 func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	out := &abi.NativeQueryResult{Name: r.Name, Trace: &abi.Trace{BackendName: b.config.Provider}}
+	params := abi.Raw(wire.FromMap(r.Params).JSON())
+	var call request
 	var err error
-	switch params := abi.Raw(wire.FromMap(r.Params).JSON()); r.Name {
+	switch r.Name {
 	case "count":
-		if err = only(params); err != nil {
+		if err = only(params); err == nil {
+			out.Result, out.Trace.NativeOperation, err = b.countMemories()
+		}
+		if err != nil {
 			return nil, err
 		}
-		out.Result, out.Trace.NativeOperation, err = b.countMemories()
+		return out, nil
 	case "history":
-		id := ""
-		if err = only(params, "memory_id"); err == nil {
-			err = wire.Read(params, "memory_id", &id)
-		}
-		if err != nil || id == "" {
-			return nil, wrong("memory_id: missing, empty or no text")
-		}
-		if _, err = b.owned(id); err != nil {
-			return nil, err
-		}
-		out.Trace.NativeOperation, out.Trace.NativeIDs = b.route("history"), []string{id}
-		out.Result, err = b.send(request{route: b.route("history"), params: memoryParam(id)})
-		if err == nil && wire.Check(out.Result) != nil {
-			err = unusable(b.route("history"), out.Result, "it is no JSON")
-		}
+		call, out.Trace.NativeIDs, err = b.askHistory(params)
+	case "search":
+		call, err = b.askSearch(r.Params)
+	case "get_all":
+		call, err = b.askAll(params)
+	case "profile":
+		call, err = b.askProfile(params)
 	default:
 		err = abi.NewError(abi.CodeUnsupported, "name: mem0 has no native query "+r.Name).
-			WithHint("there are count and history")
+			WithHint("there are count, history, search, get_all, and on the platform profile")
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Trace.NativeOperation = call.route
+	switch r.Name {
+	case "search", "get_all":
+		_, _, out.Result, err = b.rows(call)
+	default:
+		out.Result, err = b.send(call)
+		if err == nil && wire.Check(out.Result) != nil {
+			err = unusable(call.route, out.Result, "it is no JSON")
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+func (b *backend) askHistory(params abi.Raw) (request, []string, error) {
+	id := ""
+	err := only(params, "memory_id")
+	if err == nil {
+		err = wire.Read(params, "memory_id", &id)
+	}
+	if err != nil || id == "" {
+		return request{}, nil, wrong("memory_id: missing, empty or no text")
+	}
+	_, err = b.owned(id)
+	return request{route: b.route("history"), params: memoryParam(id)}, []string{id}, err
+}
+
+// searchParams are what each of the two servers takes beside query and filters. The self-hosted one ignores others in
+// silence.
+var searchParams = map[string][]string{
+	apiOSS:      {"top_k", "threshold", "show_expired", "explain"},
+	apiPlatform: {"top_k", "threshold", "show_expired", "rerank", "latest_only", "reference_date", "categories"},
+}
+
+func (b *backend) askSearch(params map[string]abi.Raw) (request, error) {
+	query := withoutZero(wire.Text(params["query"]))
+	if strings.TrimSpace(query) == "" {
+		return request{}, wrong("query: missing, blank or no text")
+	}
+	body := wire.Object{"query", query}
+	for _, name := range abi.SortedKeys(params) {
+		switch {
+		case name == "query", name == "filters":
+		case slices.Contains(searchParams[b.surface.api], name):
+			body = append(body, name, params[name])
+		default:
+			return request{}, wrong(name + ": this server takes query, filters, " +
+				strings.Join(searchParams[b.surface.api], ", "))
+		}
+	}
+	filters := params["filters"]
+	if kind := wire.Kind(filters); len(filters) > 0 && kind != wirejson.Object {
+		return request{}, wrong("filters: want an object")
+	}
+	var own []wire.Object
+	for _, f := range wire.Members(filters) {
+		if err := checkFilter("params.filters", f.Name, f.Value); err != nil {
+			return request{}, err
+		}
+		own = append(own, wire.Object{f.Name, abi.Raw(withoutNUL(f.Value))})
+	}
+	return request{route: b.route("search"), body: append(body, "filters", b.within(own)).JSON()}, nil
+}
+
+func (b *backend) askAll(params abi.Raw) (request, error) {
+	var topK, page int64
+	expired := false
+	known := []string{"top_k", "show_expired"}
+	if b.platform() {
+		known = append(known, "page")
+	}
+	err := only(params, known...)
+	if err == nil {
+		err = wire.Read(params, "top_k", &topK, "show_expired", &expired, "page", &page)
+	}
+	most := int64(listMax)
+	if b.platform() {
+		most = pageMax
+	}
+	if topK == 0 {
+		topK = most
+	}
+	switch {
+	case err != nil:
+		return request{}, wrong(err.Error())
+	case topK < 1 || topK > most || page < 0:
+		return request{}, wrong("top_k: want 1 to " + sdk.Itoa(most) + ", and page from 1")
+	case b.platform():
+		return request{route: "platform_list", query: pageQuery(max(1, page), topK),
+			body: wire.Object{"filters", b.within(nil), "show_expired", expired}.JSON()}, nil
+	}
+	return request{route: "list", query: []abi.QueryParam{{Key: "user_id", Value: b.ids.user},
+		{Key: "run_id", Value: b.ids.run}, {Key: "top_k", Value: sdk.Itoa(topK)},
+		{Key: "show_expired", Value: strconv.FormatBool(expired)}}}, nil
+}
+
+func (b *backend) askProfile(params abi.Raw) (request, error) {
+	if !b.platform() {
+		return request{}, abi.NewError(abi.CodeUnsupported, "name: profile is the platform's")
+	}
+	return request{route: "platform_profile", params: map[string]string{"user": b.ids.user}}, only(params)
 }
 
 // countMemories counts by one listing: the platform says how many there are, the self-hosted server lists 1000 at most.

@@ -39,6 +39,9 @@ func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, erro
 			if at, err := abi.ParseTime(s.created); err == nil && (oldest.IsZero() || at.Before(oldest)) {
 				oldest, out.OldestPendingAt = at, s.created
 			}
+		case s.unread:
+			out.EventIDs.Unknown = append(out.EventIDs.Unknown, event)
+			out.Warnings = append(out.Warnings, "job_unread: the platform does not say what the job "+id+" stored")
 		case len(s.ids) == 0:
 			out.EventIDs.Empty = append(out.EventIDs.Empty, event)
 		}

@@ -80,20 +80,29 @@ func readAdded(route string, body abi.Raw) (j job, results []*memory, err error)
 	if j.id == "" && list == nil {
 		return j, nil, unusable(route, body, "it has no list of results")
 	}
-	return j, readAddedList(list), nil
+	results, good := readAddedList(list)
+	if !good {
+		return j, nil, unusable(route, body, "a result has no id")
+	}
+	return j, results, nil
 }
 
-func readAddedList(list []abi.Raw) (stored []*memory) {
+// readAddedList is what was stored; good is false where a result does not say what.
+func readAddedList(list []abi.Raw) (stored []*memory, good bool) {
 	for _, result := range list {
 		item, event := &memory{}, "ADD"
 		wire.Pick(result, "id", &item.id, "memory", &item.text, "data", wire.Fields{"memory", &item.text},
 			"event", &event)
 		// Servers before library 2.0 also answer what they removed or left as it was.
-		if item.id != "" && event != "DELETE" && event != "NONE" {
+		switch {
+		case event == "DELETE" || event == "NONE":
+		case item.id == "":
+			return nil, false
+		default:
 			stored = append(stored, item)
 		}
 	}
-	return stored
+	return stored, true
 }
 
 // verify looks up every answered id. mem0 before library 2.2.1 answers ids of rows that its database refused, and some

@@ -148,7 +148,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		"rerank_pool", wire.If(q.gateway && b.rerankPool > q.topK, b.rerankPool),
 		"rerank_on_error", wire.If(q.gateway, b.rerankOnError),
 		"latest_only", wire.If(b.platform() && b.latestOnly, true), "reference_date", wire.Some(asOf),
-		"filters", b.conditions(q.filters, asOf)}.JSON()
+		"show_expired", wire.If(b.showExpired, true), "filters", b.conditions(q.filters, asOf)}.JSON()
 	return q, nil
 }
 

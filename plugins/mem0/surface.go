@@ -169,6 +169,10 @@ func (b *backend) offered() error {
 		return lacks("rerank_pool", gateway+" can; or leave it out")
 	case s.procedural && b.platform():
 		return lacks("procedural", "mem0's self-hosted server can, and "+gateway)
+	case len(s.categories) > 0 && !b.platform():
+		return lacks("custom_categories", "the platform has them")
+	case len(s.dataSchema) > 0 && !b.platform():
+		return lacks("structured_data_schema", "the platform has it")
 	case undated && f.gateway:
 		return lacks("observation_date: native", "set patches.observation_date in the gateway's configuration, or "+
 			"observation_date: prompt")

@@ -21,6 +21,7 @@ type group struct {
 	items []*item
 	// total is total_nodes; -1 where the answer does not say (text_mem of search).
 	total int64
+	kind  wirejson.Type // of memories, which is a list
 }
 
 // item is one memory: {id, memory, metadata}.
@@ -44,21 +45,22 @@ type item struct {
 // groupReader reads the groups of search or get_memory.
 type groupReader struct {
 	lists  [4][]*group // by their names' place in groupNames
+	kinds  [4]wirejson.Type
 	broken bool
 }
 
 // fields are the places of the members of data.
 func (r *groupReader) fields() (places wire.Fields) {
 	for i, name := range groupNames {
-		places = append(places, name, wire.Each(func(e wire.Element) wire.Fields {
+		places = append(places, name, wire.Typed{Type: &r.kinds[i], Place: wire.Each(func(e wire.Element) wire.Fields {
 			if e.Kind() != wirejson.Object {
 				r.broken = true
 				return nil
 			}
 			g := &group{name: name, total: -1}
 			r.lists[i] = append(r.lists[i], g)
-			return g.fields("/data/" + name + "/" + sdk.Itoa(e.Index) + "/memories/")
-		}))
+			return g.fields("/data/"+name+"/"+sdk.Itoa(e.Index)+"/memories/", &r.broken)
+		})})
 	}
 	return places
 }
@@ -69,6 +71,12 @@ func (r *groupReader) fields() (places wire.Fields) {
 // cube is right where cube is empty. others are cubes of whatever user.
 func (r *groupReader) groups(route string, a *answer, cube string, others ...string) ([]*group, error) {
 	groups := slices.Concat(r.lists[:]...)
+	for _, kind := range r.kinds {
+		r.broken = r.broken || kind != wirejson.Invalid && kind != wirejson.Array
+	}
+	for _, g := range groups {
+		r.broken = r.broken || g.kind != wirejson.Array
+	}
 	if r.broken || len(groups) == 0 && wire.Kind(wire.At(a.body, "data")) != wirejson.Object {
 		return nil, unusable(route, a, "data is no object of groups")
 	}
@@ -94,17 +102,19 @@ func (r *groupReader) groups(route string, a *answer, cube string, others ...str
 	return groups, nil
 }
 
-// fields are the places of a group's members. pointer is where its items are in the answer, up to their number.
-func (g *group) fields(pointer string) wire.Fields {
+// fields are the places of a group's members. pointer is where its items are in the answer, up to their number. broken
+// is set for an item that is none.
+func (g *group) fields(pointer string, broken *bool) wire.Fields {
 	return wire.Fields{"cube_id", &g.cube, "total_nodes", &g.total,
-		"memories", wire.Each(func(e wire.Element) wire.Fields {
+		"memories", wire.Typed{Type: &g.kind, Place: wire.Each(func(e wire.Element) wire.Fields {
 			if e.Kind() != wirejson.Object {
+				*broken = true
 				return nil
 			}
 			m := &item{group: g.name, pointer: pointer + sdk.Itoa(e.Index), native: e}
 			g.items = append(g.items, m)
 			return m.fields()
-		})}
+		})}}
 }
 
 // fields are the places of a memory's members. What is of another type than expected is left out. Labels are at the

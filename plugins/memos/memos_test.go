@@ -443,12 +443,32 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 			&abi.NativeQuery{Scope: scope, Name: name, Params: params})
 	}
 	for _, name := range queryNames {
-		r, err := query(name, nil)
+		params := map[string]abi.Raw{}
+		if name == "search" {
+			params["query"] = abi.Raw(`"Lyon"`)
+		}
+		r, err := query(name, params)
 		require.NoError(t, err, name)
 		assert.NotEmpty(t, r.Result)
 	}
 	_, err := query("chat", nil)
 	assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
+	for params, found := range map[string]bool{`{}`: true, `{"search_memory_type":"UserMemory","top_k":3,"relativity":0}`: true,
+		`{"search_memory_type":"PreferenceMemory"}`: false, `{"filter":{"and":[{"mh_event_id":"e-1"}]},"session_id":"s"}`: true,
+		`{"filter":{"and":[{"mh_event_id":"e-2"}]}}`: false} {
+		given := map[string]abi.Raw{}
+		require.NoError(t, json.Unmarshal([]byte(params), &given))
+		given["query"] = abi.Raw(`"I moved to Lyon."`)
+		r, err := query("search", given)
+		require.NoError(t, err, params)
+		assert.Equal(t, found, strings.Contains(string(r.Result), "Lyon"), params)
+	}
+	for _, wrong := range []map[string]abi.Raw{nil, {"query": abi.Raw(`""`)},
+		{"query": abi.Raw(`"x"`), "mode": abi.Raw(`"mixture"`)}, {"query": abi.Raw(`"x"`), "readable_cube_ids": abi.Raw(`["c"]`)},
+		{"query": abi.Raw(`"x"`), "filter": abi.Raw(`{"mh_scenario":"x"}`)}} {
+		_, err := query("search", wrong)
+		assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "%v", wrong)
+	}
 	for _, shape := range []string{`{"mh_scenario":"x"}`, `{"and":[],"x":1}`, `{"and":[{"or":[{"a":1}]}]}`,
 		`{"and":[{"a":null}]}`, `{"and":[{"a":{"near":1}}]}`, `{"and":[{"info.a":1}]}`,
 		`{"and":[{"a'b":1}]}`, `[]`, `{"and":{}}`, `{}`, `{"and":[1]}`, `{"and":[{"a":[1]}]}`} {

@@ -19,8 +19,9 @@ func (b *backend) namesSpeakers(e *abi.MemoryEvent) (bool, error) {
 		return b.namePrefix == prefixAlways, nil
 	}
 	first := ""
-	for _, m := range e.Messages {
-		if m.Role != abi.RoleUser || m.Name == "" {
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		if m.Role != abi.RoleUser || !sdk.Named(m) {
 			continue
 		}
 		if first == "" {

@@ -12,11 +12,12 @@ import (
 
 // queryNames are the native queries. Each reads; the chat and suggestion routes call an LLM and partly write, so they
 // are not among them.
-var queryNames = []string{"get_memory", "get_memory_dashboard", "get_all", "exist_mem_cube_id", "scheduler_status",
+var queryNames = []string{"search", "get_memory", "get_memory_dashboard", "get_all", "exist_mem_cube_id", "scheduler_status",
 	"scheduler_allstatus"}
 
 // nativeQuery hands on one of the server's own reads, for the scope's cube alone.
 //
+//	search                            query, and the fields of searchFields
 //	get_memory, get_memory_dashboard  filter?, page?, page_size?
 //	get_all                           memory_type? (text_mem), search_query?
 //	exist_mem_cube_id, scheduler_status
@@ -28,6 +29,8 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	var err error
 	user := abi.QueryParam{Key: "user_id", Value: b.cube}
 	switch r.Name {
+	case "search":
+		a, err = b.querySearch(r.Params)
 	case "get_memory", "get_memory_dashboard":
 		a, err = b.queryMemories(map[string]string{"get_memory": "get_memory",
 			"get_memory_dashboard": "dashboard"}[r.Name],
@@ -52,6 +55,38 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 		return nil, err
 	}
 	return &abi.NativeQueryResult{Name: r.Name, Result: a.body, Trace: b.trace(r.Name)}, nil
+}
+
+// searchFields are the fields of APISearchRequest that a caller may set beside query and filter. The others name cubes
+// and users, call a model, write, or are read by nothing (threshold).
+var searchFields = []string{"top_k", "pref_top_k", "tool_mem_top_k", "skill_mem_top_k", "include_preference",
+	"search_tool_memory", "include_skill_memory", "search_memory_type", "relativity", "dedup", "rerank", "session_id"}
+
+// querySearch is one search of mode fast with the server's own defaults.
+func (b *backend) querySearch(params map[string]abi.Raw) (*answer, error) {
+	body := wire.Object{"user_id", b.cube, "readable_cube_ids", []string{b.cube}, "mode", searchFast,
+		"internet_search", false}
+	for _, name := range abi.SortedKeys(params) {
+		value := any(params[name])
+		switch {
+		case name == "session_id":
+			value = sessionOf(wire.Text(params[name]))
+		case name == "query" || slices.Contains(searchFields, name):
+		case name == "filter":
+			if err := checkFilter(params[name]); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, abi.NewError(abi.CodeInvalidArgument, "params."+name+": unknown").
+				WithHint("search takes query, filter, " + strings.Join(searchFields, ", "))
+		}
+		body = append(body, name, value)
+	}
+	if wire.Text(params["query"]) == "" {
+		return nil, abi.NewError(abi.CodeInvalidArgument, "params.query: missing, empty or no text")
+	}
+	_, a, err := b.memories("search_"+searchFast, body, b.cube)
+	return a, err
 }
 
 // queryMemories is a listing of the cube with the caller's filter and page.

@@ -28,7 +28,7 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !named && slices.ContainsFunc(e.Messages, func(m abi.Message) bool { return m.Name != "" }) {
+	if !named && slices.ContainsFunc(e.Messages, func(m abi.Message) bool { return sdk.Named(&m) }) {
 		receipt.Warnings = append(receipt.Warnings, abi.WarnSpeakerLost+": messages have names, which MemOS drops, and "+
 			"name_prefix is "+b.namePrefix)
 	}
@@ -142,7 +142,7 @@ func messagesOf(e *abi.MemoryEvent, named bool) (list []wire.Object) {
 		if m.Content != nil {
 			content = *m.Content
 		}
-		if named && m.Name != "" && content != "" {
+		if named && sdk.Named(m) && content != "" {
 			content = sdk.OneLine(m.Name) + ": " + content
 		}
 		o := wire.Object{"role", string(m.Role), "content", content, "chat_time", at, "message_id", id}

@@ -46,6 +46,12 @@ type Fields []any
 // element for which it gives nil is passed over.
 type Each func(e Element) Fields
 
+// Typed is a place that also keeps the type of what was there. It tells an empty list from something else.
+type Typed struct {
+	Type  *wirejson.Type
+	Place any
+}
+
 // Element is an element of a list before it is read.
 type Element struct {
 	// Index counts from 0.
@@ -72,7 +78,7 @@ func (e Element) Raw() abi.Raw {
 //	var score *float64
 //	wire.Pick(item, "id", &id, "score", &score, "metadata", wire.Fields{"mh_event_id", &event})
 //
-// A place is Fields, Each, or a pointer to a string, bool, int64 or float64, to a pointer to one of these, which stays
+// A place is Fields, Each, Typed, or a pointer to a string, bool, int64 or float64, to a pointer to one of these, which stays
 // nil where there is no such value, to a []string, to a []abi.Raw (the elements of a list) or to an abi.Raw (any
 // value). Pick takes a single string for a list of one.
 func Pick(object abi.Raw, places ...any) {
@@ -195,6 +201,9 @@ func put(d *wirejson.Decoder, place any, strict bool) (want string, err error) {
 			return "a list", nil
 		}
 		err = p.read(d, strict)
+	case Typed:
+		*p.Type = kind
+		return put(d, p.Place, strict)
 	case Fields:
 		err = members(d, p, strict)
 	default:

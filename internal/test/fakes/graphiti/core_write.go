@@ -150,7 +150,7 @@ func (c *call) known(uuid string) (*episode, object) {
 }
 
 // store makes an episode with its facts; of a bulk, a contradiction is looked for outside the batch alone, and the
-// episode names no facts.
+// episode names no facts, as before graphiti-core 0.31.
 func (c *call) store(e coreEpisode, known *episode, linked bool) (*episode, []*fact, []*fact) {
 	s := c.s
 	if known == nil {

@@ -42,7 +42,8 @@ func (q *request) param(name string) string {
 
 // selection is what chooses conclusions for a representation.
 type selection struct {
-	observer, observed, session string
+	observer, observed, session string // observer "": everyone
+	sessions                    []any  // an allowlist, nil for all
 	query                       string
 	topK, most                  int
 	distance                    float64
@@ -70,8 +71,9 @@ func (q *request) represent(sel selection) string {
 	}
 	var all []*conclusion
 	for _, c := range slices.Backward(w.conclusions) {
-		inSession := sel.session == "" || c.session == sel.session && c.level == "explicit"
-		if c.observer == sel.observer && c.observed == sel.observed && inSession {
+		limited := sel.session != "" || sel.sessions != nil
+		inSession := !limited || c.level == "explicit" && (c.session == sel.session || slices.Contains(sel.sessions, any(c.session)))
+		if sel.observer == "" || c.observer == sel.observer && c.observed == sel.observed && inSession {
 			all = append(all, c)
 		}
 	}
@@ -223,7 +225,16 @@ func (q *request) representation() answer {
 	if f, _ := q.body["filters"].(map[string]any); f["session_id"] == "*" {
 		return refuse(422, "Invalid session id in filters.session_id: '*'. Session ids match ^[a-zA-Z0-9_-]+$")
 	}
+	sel.sessions = q.allowlist()
 	return ok(map[string]any{"representation": q.represent(sel)})
+}
+
+// allowlist is filters.session_id.in of a body.
+func (q *request) allowlist() []any {
+	f, _ := q.body["filters"].(map[string]any)
+	in, _ := f["session_id"].(map[string]any)
+	list, _ := in["in"].([]any)
+	return list
 }
 
 func (q *request) getCard() answer {
@@ -257,11 +268,23 @@ func (q *request) chat() answer {
 	if t := q.text("target"); t != "" && w.peer(t) == nil {
 		return q.noPeer(t)
 	}
+	return q.answerFrom(selection{observer: q.path("p"), observed: q.path("p"), query: query, session: q.text("session_id"),
+		sessions: q.allowlist(), topK: 3, most: 3, distance: 2})
+}
+
+// workspaceChat is that of a server newer than 3.0.12, as its client describes it: it reads everyone.
+func (q *request) workspaceChat() answer {
+	if !q.options.WorkspaceChat {
+		return refuse(404, "Not Found")
+	}
+	return q.answerFrom(selection{query: q.text("query"), topK: 3, most: 3, distance: 2})
+}
+
+func (q *request) answerFrom(sel selection) answer {
 	if q.options.Mood.LLMDown {
 		return unexpected
 	}
-	text := q.represent(selection{observer: q.path("p"), observed: q.path("p"), query: query, topK: 3, most: 3,
-		distance: 2})
+	text := q.represent(sel)
 	if text == "" {
 		return ok(map[string]any{"content": "I found nothing in memory about that."})
 	}

@@ -34,6 +34,7 @@ func (s *Server) routes() {
 		"POST /peers/{p}/chat":               (*request).chat,
 		"POST /peers/{p}/search":             (*request).search,
 		"POST /search":                       (*request).search,
+		"POST /chat":                         (*request).workspaceChat,
 		"POST /sessions/{s}/search":          (*request).search,
 		"POST /sessions":                     (*request).createSession,
 		"POST /sessions/list":                (*request).listSessions,

@@ -58,6 +58,8 @@ type Options struct {
 	Mood Mood
 	// Keys are bearer tokens; nil means AUTH_USE_AUTH=false.
 	Keys map[string]Key
+	// WorkspaceChat: the server is newer than 3.0.12, and has that route.
+	WorkspaceChat bool
 	// MaxContextTokens is GET_CONTEXT_MAX_TOKENS; 0 means 100000.
 	MaxContextTokens int
 }

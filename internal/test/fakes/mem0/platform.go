@@ -157,6 +157,8 @@ func (p *Platform) answer(r *http.Request, body []byte) (any, error) {
 		return p.takeFeedback(body)
 	case key == "PUT /v1/batch/" || key == "DELETE /v1/batch/":
 		return p.batch(r.Method, body)
+	case strings.HasPrefix(key, "GET /v2/entities/user/") && len(parts) == 5 && parts[4] == "profile":
+		return p.profile(parts[3])
 	case strings.HasPrefix(key, "GET /v1/event/") && len(parts) == 3:
 		return p.look(parts[2])
 	case strings.HasPrefix(r.URL.Path, "/v1/memories/") && len(parts) == 4 && parts[3] == "history":
@@ -341,6 +343,27 @@ func (p *Platform) list(q map[string][]string, body []byte) (any, error) {
 		items = append(items, p.item(r, "session_id"))
 	}
 	return page(q, items, "/v3/memories/"), nil
+}
+
+// profile is what the client's documentation says of a user: a profile is made from some number of messages on.
+func (p *Platform) profile(user string) (any, error) {
+	known, status, facts := 0, "insufficient_data", map[string]any{}
+	for _, r := range p.store.rows {
+		if r.user == user {
+			known++
+			facts["latest"] = r.text
+		}
+	}
+	switch {
+	case known == 0:
+		return nil, sorry(404, "User not found")
+	case known > 1:
+		status = "succeeded"
+	default:
+		facts = map[string]any{}
+	}
+	return map[string]any{"profile": facts, "status": status, "entity_type": "user", "entity_id": user,
+		"updated_at": nil, "generation_count": known - 1}, nil
 }
 
 // deleteScope honours one id only.
