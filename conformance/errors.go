@@ -70,6 +70,10 @@ type struck struct {
 	kit   *kit
 	route string // only this one; "" for all
 	hits  int
+	// changes counts those of the hits that are no reads.
+	changes int
+	// kept is what must be found once the backend is well again; without it what came of the operation is wrong.
+	kept *planted
 	// said is what was answered last.
 	said []byte
 }
@@ -79,6 +83,12 @@ func (f *struck) intercept(ctx context.Context, call host.NativeCall, send next)
 	if f.route != "" && call.Route != f.route {
 		return send(ctx)
 	}
+	met := f.hits
+	defer func() {
+		if call.Class != abi.ClassRead {
+			f.changes += f.hits - met
+		}
+	}()
 	switch {
 	case f.name == faultSlow:
 		f.hits++
@@ -179,23 +189,12 @@ func checkErrors(b *bench) {
 	b.struckAll("record_event", "a turn that cannot be recorded is an error, never accepted", faults(),
 		b.strikeRecord(s))
 	b.struckAll("retrieve", "a question that cannot be asked is an error, never an empty result", faults(),
-		func(ctx context.Context, _ injected) (string, error) {
-			r, err := b.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: s,
-				SessionID: b.session()})
-			if err != nil {
-				return "", err
-			}
-			state := abi.ResultUnknown
-			if r.Trace != nil {
-				state = r.Trace.ResultState
-			}
-			return fmt.Sprintf("a result (%s, %d items)", state, len(r.Evidence)), nil
-		})
+		b.strikeRetrieve(p))
 	b.part("one_route", "when one of several calls of a question fails, the answer is an error or says that it is "+
 		"degraded", func() outcome { return b.oneRoute(s) })
 	b.struckAll("health", "health does not say ok while the backend fails",
 		someFaults("401", "500", "502", faultTruncated, faultDropped),
-		func(ctx context.Context, _ injected) (string, error) {
+		func(ctx context.Context, _ *struck) (string, error) {
 			h, err := b.slot.Health(ctx)
 			if err != nil {
 				return "", err
@@ -207,7 +206,7 @@ func checkErrors(b *bench) {
 		})
 	if slices.Contains(b.capabilities, abi.OpInventory) {
 		b.struckAll("inventory", "an inventory that cannot be taken is an error, never an empty one",
-			someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ injected) (string, error) {
+			someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ *struck) (string, error) {
 				i, err := b.slot.Inventory(ctx, &abi.InventoryRequest{Scope: s})
 				if err != nil || !i.Complete {
 					return "", err
@@ -223,7 +222,7 @@ func checkErrors(b *bench) {
 		return
 	}
 	b.struckAll("reset_scope", "a reset that fails is never done", someFaults("500", faultDropped),
-		func(ctx context.Context, _ injected) (string, error) {
+		func(ctx context.Context, _ *struck) (string, error) {
 			r, err := b.slot.ResetScope(ctx, erase)
 			if err != nil || r.Status != abi.ResetDone {
 				return "", err
@@ -242,7 +241,7 @@ func someFaults(names ...string) []injected {
 
 // struckAll runs an operation under each fault, all of its native calls struck. do returns what went wrong without an
 // error; an empty text is as good as an error.
-func (b *bench) struckAll(op, words string, list []injected, do func(context.Context, injected) (string, error)) {
+func (b *bench) struckAll(op, words string, list []injected, do func(context.Context, *struck) (string, error)) {
 	b.part(op, words, func() outcome {
 		struckOnes := 0
 		for _, f := range list {
@@ -250,7 +249,7 @@ func (b *bench) struckAll(op, words string, list []injected, do func(context.Con
 			ctx, cancel := context.WithTimeout(b.ctx, f.within)
 			var came string
 			var err error
-			b.wire.during(hit.intercept, func() { came, err = do(ctx, f) })
+			b.wire.during(hit.intercept, func() { came, err = do(ctx, hit) })
 			cancel()
 			if hit.hits == 0 {
 				continue
@@ -261,7 +260,7 @@ func (b *bench) struckAll(op, words string, list []injected, do func(context.Con
 				if o := typed(op, f, hit, abi.AsError(err)); o != nil {
 					return *o
 				}
-			case came != "":
+			case came != "" && !b.keptAll(hit):
 				return failed("%s under %s came to %s", op, f.name, came)
 			}
 		}
@@ -315,17 +314,48 @@ func typed(op string, f injected, hit *struck, e *abi.Error) *outcome {
 	return nil
 }
 
-// strikeRecord records a new turn. Where it cannot be told whether a write was done, a receipt may say so.
-func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, injected) (string, error) {
-	return func(ctx context.Context, f injected) (string, error) {
-		r, err := b.record(ctx, b.event(s, b.kit.target.Probe.Wordings[0](b.kit.names.name())))
+// keptAll reports whether what was accepted under a fault is there: a fault that met reads alone, such as the calls of an
+// embedding model, need not keep a provider from storing a turn in the host's state.
+func (b *bench) keptAll(hit *struck) bool {
+	return hit.kept != nil && hit.changes == 0 && b.foundBy(hit.kept.scope, hit.kept.name)
+}
+
+// strikeRecord records a new turn. Where it cannot be told whether a write was done, a receipt may say so. A receipt that
+// warns is right if the fault met no write and the turn is found later.
+func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *struck) (string, error) {
+	return func(ctx context.Context, hit *struck) (string, error) {
+		name := b.kit.names.name()
+		r, err := b.record(ctx, b.event(s, b.kit.target.Probe.Wordings[0](name)))
 		if err != nil {
 			return "", err
 		}
-		if f.unknown && (r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial) {
+		if hit.unknown && (r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial) {
 			return "", nil
 		}
-		return "the receipt " + string(r.Status), nil
+		if len(r.Warnings) > 0 {
+			hit.kept = &planted{scope: s, name: name}
+		}
+		return fmt.Sprintf("the receipt %s, warnings %q", r.Status, r.Warnings), nil
+	}
+}
+
+// strikeRetrieve asks for what was planted. An answer is right if it holds that, says that it is degraded, and warns: the
+// provider has another way to find it.
+func (b *bench) strikeRetrieve(p *planted) func(context.Context, *struck) (string, error) {
+	return func(ctx context.Context, _ *struck) (string, error) {
+		r, err := b.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: p.scope,
+			SessionID: b.session()})
+		if err != nil {
+			return "", err
+		}
+		state, warned := abi.ResultUnknown, false
+		if r.Trace != nil {
+			state, warned = r.Trace.ResultState, len(r.Trace.Warnings) > 0
+		}
+		if state == abi.ResultDegraded && warned && holds(r, p.name) {
+			return "", nil
+		}
+		return fmt.Sprintf("a result (%s, %d items)", state, len(r.Evidence)), nil
 	}
 }
 
@@ -411,14 +441,15 @@ func (b *bench) usable(p *planted, mark int) outcome {
 	e := b.event(p.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
 	hit := &struck{injected: someFaults("400")[0], kit: b.kit}
 	b.wire.during(hit.intercept, func() { _, err = b.record(b.ctx, e) })
-	if hit.hits > 0 && err == nil {
+	taken := err == nil
+	if hit.changes > 0 && taken { // one of which only reads failed is judged by struckAll
 		return failed("record_event under 400 is accepted")
 	}
 	again, err := b.record(b.ctx, e)
 	switch {
 	case err != nil:
 		return refused("record_event, once the backend takes it", err)
-	case hit.hits > 0 && again.Duplicate:
+	case hit.hits > 0 && !taken && again.Duplicate:
 		return failed("a turn that was refused with 400 is called a duplicate when it is recorded again")
 	}
 	if o := control(p); o != nil && o.verdict != NotApplicable {
