@@ -31,7 +31,7 @@ func summary(m *score.Metrics) []string {
 	}
 	list := []string{compared}
 	if s := behaviourSentences(m); len(s) > 0 {
-		list = append(list, "Behaviour, exploratory: "+joined(s)+".")
+		list = append(list, "Behaviour (cs and pet), exploratory: "+joined(s)+".")
 	}
 	switch {
 	case m.Primary == nil:
@@ -45,8 +45,12 @@ func summary(m *score.Metrics) []string {
 	return list
 }
 
-// joined joins verdicts.
+// joined joins verdicts. If all are the same, it says so once.
 func joined(list []sentence) string {
+	same := !slices.ContainsFunc(list, func(s sentence) bool { return s.Verdict != list[0].Verdict })
+	if same && len(list) > 2 {
+		return fmt.Sprintf("%s, in all %d comparisons", list[0].Verdict, len(list))
+	}
 	var parts []string
 	for _, s := range list {
 		parts = append(parts, s.Label+": "+s.Verdict)

@@ -140,3 +140,11 @@ func TestAMetricThatNoMemoryHasIsASentence(t *testing.T) {
 	m.Columns[1].Budgets[0].Overall["stale"] = value(0)
 	assert.Equal(t, []string{"memory", "shown", "stale"}, overall(m, 100).Head)
 }
+
+func TestEqualVerdictsAreSaidOnce(t *testing.T) {
+	same := sentence{Label: "a", Verdict: "needs three replicates"}
+	assert.Equal(t, "needs three replicates, in all 3 comparisons", joined([]sentence{same, same, same}))
+	assert.Equal(t, "a: needs three replicates; a: needs three replicates", joined([]sentence{same, same}))
+	assert.Equal(t, "a: needs three replicates; a: needs three replicates; b: better than c",
+		joined([]sentence{same, same, {Label: "b", Verdict: "better than c"}}))
+}
