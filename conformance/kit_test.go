@@ -113,7 +113,7 @@ func TestBoltCallsMeetTheSameFaults(t *testing.T) {
 		_, err := hit.intercept(t.Context(), call, send)
 		var failure *host.NativeFailure
 		switch f.name {
-		case faultInside, faultTruncated:
+		case faultInside, faultTruncated, faultProse:
 			assert.NoError(t, err)
 			assert.Equal(t, before+1, sent)
 			assert.Zero(t, hit.hits)
