@@ -81,8 +81,8 @@ func (m *Metrics) TraceLog(counts func() (written, lost int64)) error {
 //
 // Errors: they are already registered.
 func (m *Metrics) Spans(counts func() (sent, lost int64)) error {
-	return m.twoCounts(counts, "memhost_spans_sent_total", "Spans that the OpenTelemetry collector has taken.",
-		"memhost_spans_lost_total", "Spans that the OpenTelemetry collector did not get.")
+	return m.twoCounts(counts, "memhost_spans_sent_total", "Spans that the OpenTelemetry collector has taken; absent without a collector.",
+		"memhost_spans_lost_total", "Spans that the OpenTelemetry collector did not get; absent without a collector.")
 }
 
 // twoCounts registers two counters with their help texts.
@@ -117,11 +117,11 @@ var (
 		"Transactions that write state, by outcome: ok; refused (another write came first, decided anew); failed; "+
 			"uncertain.", []string{"outcome"}, nil)
 	turnWaits = prometheus.NewDesc("memhost_turn_wait_seconds",
-		"How often and how long writes waited for one of another host to the same scope.", nil, nil)
+		"How often and how long writes waited for another host's write to the same scope; 0 if the store is a file.", nil, nil)
 	takeOvers = prometheus.NewDesc("memhost_take_overs_total",
-		"Scopes taken over from a host that had ended while it wrote to them.", nil, nil)
+		"Scopes taken over from a host that had ended while it wrote to them; 0 if the store is a file.", nil, nil)
 	lateWrites = prometheus.NewDesc("memhost_late_writes_total",
-		"Native calls that left this host after its session had ended.", nil, nil)
+		"Native calls that left this host after its session had ended; each one needs a look. 0 if the store is a file.", nil, nil)
 	uncertainEvents = prometheus.NewDesc("memhost_uncertain_events_total",
 		"How often the outcome of sending an event was not known.", nil, nil)
 )
@@ -163,7 +163,7 @@ var (
 		"Events whose delivery is not settled: queued (the backend works on it), pending (it may still arrive), lost (it "+
 			"did not arrive).", []string{"state"}, nil)
 	oldestOpenEvent = prometheus.NewDesc("memhost_oldest_open_event_seconds",
-		"How long ago the oldest queued or pending event was sent; 0 without one.", nil, nil)
+		"How long ago the oldest queued or pending event was sent; 0 without one, absent beyond 5,000 of them.", nil, nil)
 	storeBytes = prometheus.NewDesc("memhost_store_bytes",
 		"The size of the data file, or of the slot's tables with their indexes.", nil, nil)
 	storeConnections = prometheus.NewDesc("memhost_store_connections",
@@ -230,7 +230,7 @@ type slotState struct{ *Server }
 var (
 	slotInfo = prometheus.NewDesc("memhost_info", "1, with the version of the program.", []string{"version"}, nil)
 	ready    = prometheus.NewDesc("memhost_ready", "1 while the slot serves, as /readyz says; 0 also while its store cannot "+
-		"be reached, though nobody asks anything.", nil, nil)
+		"be reached.", nil, nil)
 	readOnly = prometheus.NewDesc("memhost_read_only", "1 while the slot is read-only. It is absent while the store cannot "+
 		"be reached.", nil, nil)
 	callsUnderWay = prometheus.NewDesc("memhost_http_calls_in_flight",
@@ -274,9 +274,10 @@ func followerDesc(name, help string) *prometheus.Desc {
 }
 
 var (
-	followerQueue = followerDesc("queue_events", "Events that a memory which follows the slot has not got yet.")
-	followerLag   = followerDesc("lag_seconds", "How long ago the oldest of these events was recorded.")
-	followerGot   = followerDesc("delivered_total", "Events that it got.")
+	followerQueue = followerDesc("queue_events", "Events that a shadow or the target of a backfill has not got yet. Refused ones are not in it: memhost shadow report and "+
+		"memhost backfill list them.")
+	followerLag   = followerDesc("lag_seconds", "How long ago the oldest event was recorded that the follower has not got yet.")
+	followerGot   = followerDesc("delivered_total", "Events that the follower got since it began in this process.")
 	followerFails = followerDesc("failed_total",
 		"Deliveries of an event that were refused, did not reach it, or had an outcome that was not known.")
 )

@@ -144,12 +144,15 @@ func TestMetricsThatAreThereAlready(t *testing.T) {
 }
 
 // everyMetric returns /metrics of a slot that has counted one of everything.
-func everyMetric(t *testing.T) string {
+func everyMetric(t *testing.T, more ...func(*server.Metrics) error) string {
 	t.Helper()
 	m, err := server.NewMetrics(nil)
 	require.NoError(t, err)
 	none := func() (int64, int64) { return 0, 0 }
 	require.NoError(t, m.TraceLog(none))
+	for _, add := range more {
+		require.NoError(t, add(m))
+	}
 	require.NoError(t, m.Host(func() report.Counts { return report.Counts{} }))
 	require.NoError(t, m.Store(func(context.Context) report.Store {
 		return report.Store{Open: &report.OpenEvents{Oldest: new(time.Duration)}, Bytes: new(int64),
@@ -163,6 +166,32 @@ func everyMetric(t *testing.T) string {
 		IO: []abi.IO{{Route: "search", Class: "read", Status: 200}}})
 	ask(s.Handler(), "GET", wire.PathLive, "")
 	return ask(s.Handler(), "GET", wire.PathMetrics, "").Body.String()
+}
+
+// TestTheMetricsPage: docs/reference/prometheus.md is generated from the help texts of the metrics. -update writes it.
+func TestTheMetricsPage(t *testing.T) {
+	const path = "../../../docs/reference/prometheus.md"
+	var b strings.Builder
+	b.WriteString("# Metrics of a slot\n\nGenerated from the metrics' own help texts. `go test ./internal/doors/server -run " +
+		"TestTheMetricsPage -update` writes this page.\n\n`GET /metrics` is Prometheus text. No label holds an id or a scope, " +
+		"and `go_*` and `process_*` are the runtime's own.\n\n| name | type | labels | |\n|---|---|---|---|\n")
+	text := everyMetric(t, func(m *server.Metrics) error { return m.Spans(func() (int64, int64) { return 0, 0 }) })
+	for _, m := range regexp.MustCompile(`(?m)^# HELP (memhost_\w+) (.*)\n# TYPE \w+ (\w+)$`).FindAllStringSubmatch(text, -1) {
+		var labels []string
+		series := regexp.MustCompile(`(?m)^` + m[1] + `(?:_count)?{(.*)}`).FindStringSubmatch(text)
+		if series != nil {
+			for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(series[1], -1) {
+				labels = append(labels, label[1])
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m[1], m[3], strings.Join(labels, ", "), m[2])
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))
+	}
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, b.String(), string(page), "run go test ./internal/doors/server -run TestTheMetricsPage -update")
 }
 
 var metricName = regexp.MustCompile(`\b(?:memhost|go|process)_\w+`)
