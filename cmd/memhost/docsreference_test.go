@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write the pages of docs/reference")
 func TestDocsReference(t *testing.T) {
 	for name, generate := range map[string]func(*testing.T) string{
 		"commands.md": commandsPage, "http.md": httpPage, "manifests.md": manifestsPage, "errors.md": errorsPage,
-		"providers.md": providersPage,
+		"providers.md": providersPage, "warnings.md": warningsPage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := generate(t)
@@ -297,21 +297,6 @@ func manifestsPage(t *testing.T) string {
 		for _, name := range p.uses(&typeSchema{Ref: "/" + part.root}, nil) {
 			b.WriteString(p.section(name))
 		}
-	}
-	return b.String()
-}
-
-// errorsPage lists the error codes.
-func errorsPage(*testing.T) string {
-	var b strings.Builder
-	b.WriteString(generatedFrom("Error codes", "package `abi`") + "\nReasons, which refine a code, and what to do: " +
-		"[../warnings.md](../warnings.md).\n\n| code | HTTP status | retryable |\n|---|---|---|\n")
-	for _, code := range abi.Codes() {
-		status := fmt.Sprint(code.HTTPStatus(false))
-		if behind := code.HTTPStatus(true); behind != code.HTTPStatus(false) {
-			status += fmt.Sprintf("; %d if the backend refused the slot", behind)
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %v |\n", code, status, map[bool]string{true: "yes, unless the error says no", false: "no"}[abi.NewError(code, "").Retryable])
 	}
 	return b.String()
 }
