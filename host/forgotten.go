@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -171,6 +172,15 @@ func (h *Host) readForgetful(ctx context.Context) error {
 	any, err := h.store.Records(ctx, tableForgotten, nil, nil, 1)
 	h.forgetful.Store(len(any) > 0)
 	return stateError(err)
+}
+
+// forgetKept removes matching events from the archive and from the events given for a backfill, and returns them. note,
+// which may be nil, is called before they are removed; if it fails, nothing is removed.
+func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool,
+	note func([]*abi.MemoryEvent) error) ([]*abi.MemoryEvent, error) {
+	gone, err := h.archive.Forget(ctx, matches, note)
+	given, failed := h.given.Forget(ctx, matches, note)
+	return append(gone, given...), archive.Graver(err, failed) // damage in one does not keep the other from being cleared
 }
 
 // wasForgotten reports whether an event was forgotten. It costs nothing until something is forgotten.

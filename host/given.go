@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/host/internal/archive"
 	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/host/report"
 )
@@ -133,13 +132,4 @@ func (h *Host) dropQueue(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// forgetKept removes matching events from the archive and from the events given for a backfill, and returns them. note,
-// which may be nil, is called before they are removed; if it fails, nothing is removed.
-func (h *Host) forgetKept(ctx context.Context, matches func(*abi.MemoryEvent) bool,
-	note func([]*abi.MemoryEvent) error) ([]*abi.MemoryEvent, error) {
-	gone, err := h.archive.Forget(ctx, matches, note)
-	given, failed := h.given.Forget(ctx, matches, note)
-	return append(gone, given...), archive.Graver(err, failed) // damage in one does not keep the other from being cleared
 }
