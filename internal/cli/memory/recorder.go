@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/cli"
-	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/resend"
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
@@ -20,12 +20,6 @@ const (
 	// slot accepts.
 	maxBatch      = 32
 	maxBatchBytes = 4 << 20
-	// The pause before a retry doubles from firstPause to longestPause. A slot may ask for more, up to longestAsked.
-	firstPause   = 500 * time.Millisecond
-	longestPause = 30 * time.Second
-	longestAsked = 2 * time.Minute
-	// maxFailedInRow failures in a row mean that the slot is at fault, and not the events.
-	maxFailedInRow = 25
 	// reasonContent is the reason of a conflict: the slot has the event with other content.
 	reasonContent = "event_content"
 	// maxListed bounds the failures whose details are kept.
@@ -213,7 +207,7 @@ func (r *Recorder) send(soft, hard context.Context, items []convert.Item) error 
 			r.Sum.StoppedAt = again[0].Line
 			return r.Sum.at(problem, again[0].Line)
 		}
-		pause := pauseOf(try, problem)
+		pause := resend.Pause(try, problem)
 		r.Progress.Clear()
 		r.Out.Note("%s %d: %s; trying again in %s (%d of %d)", r.Sum.unit(), again[0].Line, cli.FirstLine(problem.Message),
 			pause, try+1, r.Retries)
@@ -225,15 +219,6 @@ func (r *Recorder) send(soft, hard context.Context, items []convert.Item) error 
 	}
 }
 
-// pauseOf returns how long to wait before the next try.
-func pauseOf(try int, e *abi.Error) time.Duration {
-	pause := min(firstPause<<min(try, 10), longestPause)
-	if e.RetryAfterMS != nil {
-		pause = max(pause, min(time.Duration(*e.RetryAfterMS)*time.Millisecond, longestAsked))
-	}
-	return pause
-}
-
 // sendOnce makes one call. again are the events to retry, with the first one's error; err stops the recording. An
 // uncertain event is retried if its receipt says when it can be settled; after the last try it is counted, and the
 // recording continues.
@@ -241,7 +226,7 @@ func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 	problem *abi.Error, err error) {
 	answers, err := r.call(ctx, items)
 	if err != nil {
-		if len(items) > 1 && !abi.AsError(err).Retryable && !client.OfSlot(abi.AsError(err)) {
+		if len(items) > 1 && !abi.AsError(err).Retryable && !resend.OfSlot(abi.AsError(err)) {
 			return r.oneByOne(ctx, items, last)
 		}
 		for range items {
@@ -256,7 +241,7 @@ func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 		item := items[i]
 		e := answer.Error
 		if e == nil && !last {
-			e = unsettled(answer.Receipt)
+			e = resend.Unsettled(answer.Receipt)
 		}
 		switch {
 		case e == nil:
@@ -280,7 +265,7 @@ func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 			r.Sum.fail(recordFailure{File: r.name, Line: item.Line, EventID: item.Event.EventID, Error: e})
 			r.failedInRow++
 			// The other answers still count, because those events were delivered.
-			if stop == nil && (client.OfSlot(e) || r.failedInRow == maxFailedInRow && !r.keepGoing) {
+			if stop == nil && (resend.OfSlot(e) || r.failedInRow == resend.MostFailedInRow && !r.keepGoing) {
 				stop = r.Sum.at(e, item.Line)
 			}
 		}
@@ -290,18 +275,6 @@ func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 		return nil, nil, stop
 	}
 	return again, problem, nil
-}
-
-// unsettled returns the error of a receipt that leaves open whether the event arrived, if recording it again can settle
-// that: the slot then asks its backend first, and sends only what is missing.
-func unsettled(receipt *abi.WriteReceipt) *abi.Error {
-	open := receipt.Status == abi.StatusUncertain || receipt.Status == abi.StatusPartial
-	if !open || receipt.RetryAfterMS == nil {
-		return nil
-	}
-	e := abi.NewError(abi.CodeTimeout, "event "+receipt.EventID+" is "+string(receipt.Status)).WithReason("uncertain")
-	e.Retryable, e.RetryAfterMS = true, receipt.RetryAfterMS
-	return e
 }
 
 // oneByOne sends the events of a call that was rejected as a whole.

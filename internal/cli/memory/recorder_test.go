@@ -16,6 +16,7 @@ import (
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/doors/resend"
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
@@ -160,8 +161,8 @@ func TestPatienceHasAnEnd(t *testing.T) {
 func TestAskedPausesAreBounded(t *testing.T) {
 	e := abi.NewError(abi.CodeRateLimited, "later")
 	e.RetryAfterMS = new(int64(time.Hour / time.Millisecond))
-	require.Equal(t, longestAsked, pauseOf(0, e))
-	require.Equal(t, longestPause, pauseOf(40, abi.NewError(abi.CodeTimeout, "")))
+	require.Equal(t, resend.LongestAsked, resend.Pause(0, e))
+	require.Equal(t, resend.LongestPause, resend.Pause(40, abi.NewError(abi.CodeTimeout, "")))
 }
 
 func TestAnEventThatFailsForGoodIsNamedAndTheOthersGoOn(t *testing.T) {
@@ -201,8 +202,8 @@ func TestManyFailuresInARowStop(t *testing.T) {
 		return nil, abi.NewError(abi.CodeInternal, "trapped")
 	}
 	r, _, _, err := recordWith(t, &fakeSlot{answer: broken}, strings.NewReader(strings.Join(lines, "\n")), nil)
-	require.ErrorContains(t, err, fmt.Sprintf("line %d: trapped", maxFailedInRow))
-	require.Equal(t, maxFailedInRow, r.Sum.Failed)
+	require.ErrorContains(t, err, fmt.Sprintf("line %d: trapped", resend.MostFailedInRow))
+	require.Equal(t, resend.MostFailedInRow, r.Sum.Failed)
 	r, _, _, err = recordWith(t, &fakeSlot{answer: broken}, strings.NewReader(strings.Join(lines, "\n")),
 		func(r *Recorder) { r.keepGoing = true })
 	require.NoError(t, err)

@@ -160,12 +160,3 @@ func (c *Client) Readyz(ctx context.Context) error {
 func (c *Client) Swap(ctx context.Context, request wire.SwapRequest) (*report.RunManifest, error) {
 	return post[report.RunManifest](ctx, c, wire.OpSwap, wire.PathSwap, &request)
 }
-
-// OfSlot reports whether an error concerns the slot as a whole, so that every other event would fail, too.
-func OfSlot(e *abi.Error) bool {
-	switch e.Code {
-	case abi.CodeUnauthenticated, abi.CodeDenied, abi.CodeUnsupported, abi.CodeUnavailable, abi.CodeReadOnly:
-		return true
-	}
-	return false
-}

@@ -22,20 +22,18 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/base/pause"
+	"github.com/memhost/memhost/internal/doors/resend"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/text/convert"
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
 const (
-	filePattern     = "import-*"
-	confirmWithin   = 15 * time.Minute
-	mostProblems    = 20
-	mostScopes      = 10
-	tries           = 6
-	firstPause      = 500 * time.Millisecond
-	longestPause    = 30 * time.Second
-	mostFailedInRow = 25
+	filePattern   = "import-*"
+	confirmWithin = 15 * time.Minute
+	mostProblems  = 20
+	mostScopes    = 10
+	retries       = 5
 )
 
 // Record records one event, as host.Contract does.
@@ -356,8 +354,8 @@ func (i *Importer) set(change func(*wire.ImportProgress)) {
 
 // record records a file in order.
 //
-// Errors: read errors; the last failure, after 25 in a row; one that would occur again for every event; unavailable if
-// ctx ended.
+// Errors: read errors; a failure that retries did not cure, since later events must not overtake this one; the last of
+// 25 failures in a row; one that would occur again for every event; unavailable if ctx ended.
 func (i *Importer) record(ctx context.Context, c *checked, scope *abi.MemoryScope, record Record) error {
 	whom := placeholderScope
 	if scope != nil {
@@ -400,20 +398,24 @@ func (i *Importer) record(ctx context.Context, c *checked, scope *abi.MemoryScop
 			continue
 		}
 		inRow++
-		i.set(func(p *wire.ImportProgress) {
-			p.Failed++
-			if len(p.Problems) < mostProblems {
-				p.Problems = append(p.Problems, fmt.Sprintf("%s: %s", item.Event.EventID, e.Message))
-			}
-		})
-		if ctx.Err() != nil || inRow == mostFailedInRow || e.Code == abi.CodeDenied || e.Code == abi.CodeUnauthenticated {
+		i.set(func(p *wire.ImportProgress) { fail(p, item.Event.EventID+": "+e.Message) })
+		if ctx.Err() != nil || e.Retryable || resend.OfSlot(e) || inRow == resend.MostFailedInRow {
 			return e
 		}
 	}
 }
 
+func fail(p *wire.ImportProgress, problem string) {
+	p.Failed++
+	if len(p.Problems) < mostProblems {
+		p.Problems = append(p.Problems, problem)
+	}
+}
+
 func count(p *wire.ImportProgress, r *abi.WriteReceipt) {
 	switch {
+	case r.Status == abi.StatusUncertain || r.Status == abi.StatusPartial:
+		fail(p, r.EventID+": is "+string(r.Status)+"; import the file again to settle it")
 	case r.Duplicate:
 		p.Known++
 	case r.Status == abi.StatusSkippedReadOnly || r.Status == abi.StatusNotRetained:
@@ -436,17 +438,17 @@ func (i *Importer) known(ctx context.Context, c *checked, scope abi.MemoryScope)
 	return talks.NewKnownIDs(ids), nil
 }
 
-// send records an event, and retries temporary failures.
+// send records an event. It retries temporary failures, and receipts that another try can settle.
 func (i *Importer) send(ctx context.Context, e *abi.MemoryEvent, record Record) (*abi.WriteReceipt, error) {
-	for try, wait := 1, firstPause; ; try, wait = try+1, min(2*wait, longestPause) {
+	for try := 0; ; try++ {
 		receipt, err := record(ctx, e)
-		if err == nil || try == tries || !abi.AsError(err).Retryable {
-			return receipt, err
+		var problem *abi.Error
+		if err != nil {
+			problem = abi.AsError(err)
+		} else {
+			problem = resend.Unsettled(receipt)
 		}
-		if asked := abi.AsError(err).RetryAfterMS; asked != nil {
-			wait = max(wait, min(time.Duration(*asked)*time.Millisecond, longestPause))
-		}
-		if i.pause(ctx, wait) != nil {
+		if problem == nil || !problem.Retryable || try == retries || i.pause(ctx, resend.Pause(try, problem)) != nil {
 			return receipt, err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/examples/demo"
+	"github.com/memhost/memhost/internal/doors/resend"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -58,10 +59,13 @@ func demoEvents(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// memory records events, and returns an error for those whose text contains a word.
+// memory records events, and returns an error for those whose text contains a word. The first open tries of each event
+// get an uncertain receipt that names a time.
 type memory struct {
 	events []*abi.MemoryEvent
 	fails  map[string]error
+	open   int
+	tries  map[string]int
 }
 
 func (m *memory) record(_ context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
@@ -69,6 +73,12 @@ func (m *memory) record(_ context.Context, e *abi.MemoryEvent) (*abi.WriteReceip
 		if strings.Contains(*e.Messages[0].Content, word) {
 			return nil, err
 		}
+	}
+	if m.tries == nil {
+		m.tries = map[string]int{}
+	}
+	if m.tries[e.EventID]++; m.tries[e.EventID] <= m.open {
+		return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusUncertain, RetryAfterMS: new(int64(3000))}, nil
 	}
 	for _, had := range m.events {
 		if had.EventID == e.EventID {
@@ -262,12 +272,16 @@ func TestFailuresAreCounted(t *testing.T) {
 		{"one event", 3, map[string]error{"word1.": refused}, wire.ImportProgress{State: wire.ImportDone, Events: 3, Recorded: 2,
 			Failed: 1, Problems: []string{"e1: refused"}}, 0},
 		{"for now", 2, map[string]error{"word1.": abi.NewError(abi.CodeUnavailable, "away")}, wire.ImportProgress{
-			State: wire.ImportDone, Events: 2, Recorded: 1, Failed: 1, Problems: []string{"e1: away"}}, tries - 1},
+			State: wire.ImportStopped, Events: 2, Recorded: 1, Failed: 1, Problems: []string{"e1: away"},
+			Error: abi.NewError(abi.CodeUnavailable, "away")}, retries},
 		{"forgotten before", 2, map[string]error{"word0.": abi.NewError(abi.CodeConflict, "was forgotten")}, wire.ImportProgress{
 			State: wire.ImportDone, Events: 2, Recorded: 1, Known: 1, Problems: []string{}}, 0},
 		{"not allowed", 3, map[string]error{"word0.": abi.NewError(abi.CodeDenied, "no")}, wire.ImportProgress{
 			State: wire.ImportStopped, Events: 3, Failed: 1, Problems: []string{"e0: no"},
 			Error: abi.NewError(abi.CodeDenied, "no")}, 0},
+		{"read-only", 3, map[string]error{"word1.": abi.NewError(abi.CodeReadOnly, "no")}, wire.ImportProgress{
+			State: wire.ImportStopped, Events: 3, Recorded: 1, Failed: 1, Problems: []string{"e1: no"},
+			Error: abi.NewError(abi.CodeReadOnly, "no")}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i, _ := newImporter(t)
@@ -280,13 +294,29 @@ func TestFailuresAreCounted(t *testing.T) {
 			assert.Equal(t, c.paused, paused)
 		})
 	}
+	for open, want := range map[int]wire.ImportProgress{
+		2: {State: wire.ImportDone, Events: 1, Recorded: 1, Problems: []string{}},
+		9: {State: wire.ImportDone, Events: 1, Failed: 1, Problems: []string{"e0: is uncertain; import the file again to settle it"}},
+	} {
+		t.Run(fmt.Sprintf("uncertain for %d tries", open), func(t *testing.T) {
+			i, _ := newImporter(t)
+			var pauses []time.Duration
+			i.pause = func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil }
+			check, err := i.Check(t.Context(), wire.MediaJSON, strings.NewReader(talk(1)))
+			require.NoError(t, err)
+			got := confirmed(t, i, &wire.ImportConfirm{Confirmation: check.Confirmation}, &memory{open: open})
+			assert.Equal(t, want, *got)
+			assert.Len(t, pauses, min(open, retries))
+			assert.Equal(t, 3*time.Second, pauses[0], "as the receipt asks")
+		})
+	}
 	t.Run("all of them", func(t *testing.T) {
 		i, _ := newImporter(t)
 		check, err := i.Check(t.Context(), wire.MediaJSON, strings.NewReader(talk(100)))
 		require.NoError(t, err)
 		got := confirmed(t, i, &wire.ImportConfirm{Confirmation: check.Confirmation}, &memory{fails: map[string]error{"word": refused}})
 		assert.Equal(t, wire.ImportStopped, got.State)
-		assert.Equal(t, int64(mostFailedInRow), got.Failed)
+		assert.Equal(t, int64(resend.MostFailedInRow), got.Failed)
 		assert.Len(t, got.Problems, mostProblems)
 	})
 }

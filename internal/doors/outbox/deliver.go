@@ -8,7 +8,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/base/alone"
-	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/doors/resend"
 )
 
 const (
@@ -152,7 +152,7 @@ func (b *Box) send(ctx context.Context, slot Slot, name string, event *abi.Memor
 	defer cancel()
 	receipt, err := slot.RecordEvent(within, event)
 	if err != nil {
-		if e := abi.AsError(err); ctx.Err() != nil || e.Retryable || client.OfSlot(e) {
+		if e := abi.AsError(err); ctx.Err() != nil || e.Retryable || resend.OfSlot(e) {
 			return err
 		}
 		return b.putAside(name, err)

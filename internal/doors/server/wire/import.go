@@ -61,7 +61,7 @@ const (
 type ImportProgress struct {
 	State string `json:"state"`
 	// Events is their number. Recorded arrived now; Known were in the slot before; NotKept went to a memory that keeps
-	// nothing, or arrived while it was read-only; Failed did not arrive.
+	// nothing, or arrived while it was read-only; Failed did not arrive, or its outcome stayed unknown.
 	Events   int64 `json:"events"`
 	Recorded int64 `json:"recorded"`
 	Known    int64 `json:"known"`
