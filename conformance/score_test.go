@@ -150,7 +150,7 @@ func (s *subject) try(t *testing.T, m mistake) attempt {
 }
 
 // TestMutationScore makes each mistake of the catalogue in the name of a right provider: the kit must find it. The short
-// form takes a sample; the long one takes all, also with two real providers, and compares the table of docs/conformance.md
+// form takes a sample; the long one takes all, also with two real providers, and compares the table of conformance/README.md
 // (UPDATE=1 writes it).
 func TestMutationScore(t *testing.T) {
 	list := mistakes()
@@ -229,7 +229,7 @@ const tableBegin, tableEnd = "<!-- mutation score: TESTS=long UPDATE=1 go test .
 
 // checkTable compares the table of the docs, or writes it.
 func checkTable(t *testing.T, lines []string) {
-	const path = "../docs/conformance.md"
+	const path = "README.md"
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(page), tableBegin+"\n")

@@ -11,7 +11,8 @@ import (
 
 func TestThePageKeepsItsProse(t *testing.T) {
 	docs := t.TempDir()
-	page := filepath.Join(docs, "performance.md")
+	page := filepath.Join(docs, "reference", "performance.md")
+	require.NoError(t, os.Mkdir(filepath.Dir(page), 0o755))
 	require.NoError(t, os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600))
 	r := &Result{Rounds: 8, Memory: []MemoryRun{{Name: "a slot", Calls: 8}}}
 	row := rowOf([]Bar{{Kind: AtMost, Limit: 100}},

@@ -7,7 +7,7 @@
 // run.go runs all tasks round by round, and each round sets everything up again. Internals of package host are measured
 // by its own Go benchmark, once per round (inside.go). The intervals and medians are those of benchstat
 // (golang.org/x/perf/benchmath); report.go prints them, and writes the rounds as Go benchmark results, so that
-// benchstat compares two runs. docs.go and plot.go write docs/performance.md.
+// benchstat compares two runs. docs.go and plot.go write docs/reference/performance.md.
 package main
 
 import "context"
