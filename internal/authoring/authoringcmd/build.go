@@ -115,6 +115,10 @@ func readManifest(path string) (*abi.ModuleManifest, error) {
 	return manifest, nil
 }
 
+// getClang says how to come by what compiles C.
+const getClang = "install clang and lld (Debian: apt-get install clang lld), or name a clang with " + toolchain.EnvClang +
+	"=PATH"
+
 // compilerFor finds what a plugin is compiled with.
 func (a *commands) compilerFor(ctx context.Context, plugin toolchain.Module, compiler string) (toolchain.Compiler, error) {
 	if compiler != compilerTinyGo && compiler != compilerGo {
@@ -123,8 +127,7 @@ func (a *commands) compilerFor(ctx context.Context, plugin toolchain.Module, com
 	if plugin.Language == toolchain.C {
 		found, err := toolchain.FindClang(ctx)
 		if err != nil {
-			return nil, missingTool(err.Error(), "install clang and lld (Debian: apt-get install clang lld), or name a clang "+
-				"with "+toolchain.EnvClang+"=PATH", err)
+			return nil, missingTool(err.Error(), getClang, err)
 		}
 		return found, nil
 	}

@@ -1,6 +1,7 @@
 package authoringcmd
 
 import (
+	"context"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -29,7 +30,7 @@ func (a *commands) newCommand() *cobra.Command {
 	var f newFlags
 	cmd := &cobra.Command{
 		Use: "new NAME", Short: "Write a new plugin to begin with", Long: newHelp, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.newPlugin(args[0], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.newPlugin(cmd.Context(), args[0], &f) },
 	}
 	cmd.Flags().StringVar(&f.lang, "lang", newplugin.Languages()[0], strings.Join(newplugin.Languages(), ", "))
 	cmd.Flags().StringVar(&f.dir, "dir", "", "the folder to write (default: NAME)")
@@ -37,7 +38,7 @@ func (a *commands) newCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *commands) newPlugin(name string, f *newFlags) error {
+func (a *commands) newPlugin(ctx context.Context, name string, f *newFlags) error {
 	o := newplugin.Options{Name: name, Language: f.lang}
 	if i := slices.IndexFunc(a.KnownProviders(), func(p config.Provider) bool { return p.Name == name }); i >= 0 {
 		return abi.NewError(abi.CodeConflict, "a provider called "+name+" is built in").WithHint(
@@ -68,6 +69,11 @@ func (a *commands) newPlugin(name string, f *newFlags) error {
 	}
 	a.Out.Print("wrote %s for %s: %s\nNext: cd %s && %s\n", dir, o.Language, strings.Join(files, " "), dir,
 		newplugin.NextStep(o.Language))
+	if o.Language == newplugin.C {
+		if _, err := toolchain.FindClang(ctx); err != nil {
+			a.Out.Note("%v: %s", err, getClang)
+		}
+	}
 	return nil
 }
 
