@@ -301,6 +301,18 @@ func manifestsPage(t *testing.T) string {
 	return b.String()
 }
 
+// condition says with which configuration a native query or mutation is there, or nothing.
+func condition(n *abi.NativeDecl) string {
+	key := strings.ReplaceAll(strings.TrimPrefix(n.Pointer, "/"), "/", ".")
+	switch {
+	case key == "":
+		return ""
+	case len(n.Equals) == 0:
+		return " With `" + key + "`."
+	}
+	return " With `" + key + ": " + strings.Trim(string(n.Equals), `"`) + "`."
+}
+
 // keySchema is what the page shows of a configuration schema.
 type keySchema struct {
 	Title, Description string
@@ -353,7 +365,7 @@ func providersPage(t *testing.T) string {
 				if list := declared.ParamList(&n); list != "" {
 					params = "`" + list + "`"
 				}
-				fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", kind.name, n.Name, params, cell(n.About))
+				fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", kind.name, n.Name, params, cell(n.About+condition(&n)))
 			}
 		}
 	}
@@ -391,7 +403,7 @@ func keyValues(k *keySchema) string {
 	if len(k.Enum) > 0 {
 		words := make([]string, len(k.Enum))
 		for i, v := range k.Enum {
-			words[i] = fmt.Sprintf("`%v`", v)
+			words[i] = strings.ReplaceAll(fmt.Sprintf("`%v`", v), "<nil>", "null")
 		}
 		return strings.Join(words, ", ")
 	}
