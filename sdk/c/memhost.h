@@ -264,6 +264,23 @@ MH_FN void mh_put_one(mh_writer *w, const char *key, mh_str s) {
     mh_close(w, ']');
 }
 
+/* mh_texts is an object of texts, for params and headers of a request: mh_texts(2, "scope", a, "id", b). What is empty is
+ * left out. */
+MH_FN mh_str mh_texts(int n, ...) {
+    mh_writer w = {0};
+    __builtin_va_list members;
+    __builtin_va_start(members, n);
+    mh_open(&w, '{');
+    for (int i = 0; i < n; i++) {
+        const char *key = __builtin_va_arg(members, const char *);
+        mh_str value = __builtin_va_arg(members, mh_str);
+        if (value.len) mh_put_text(&w, key, value);
+    }
+    mh_close(&w, '}');
+    __builtin_va_end(members);
+    return mh_json_of(&w);
+}
+
 /* mh_join puts texts together: mh_join(3, a, b, c). */
 MH_FN mh_str mh_join(int n, ...) {
     mh_writer w = {0};
@@ -609,6 +626,11 @@ MH_FN bool mh_has_secret(mh_call *call, const char *name) {
     return false;
 }
 
+/* mh_bearer is the value of an authorization header with a secret, empty where the operator set none. */
+MH_FN mh_str mh_bearer(mh_call *call, const char *secret) {
+    return mh_has_secret(call, secret) ? mh_join(3, mh_s("Bearer {{secret:"), mh_s(secret), mh_s("}}")) : MH_NONE;
+}
+
 MH_FN int64_t mh_deadline(void) { return mh_import_deadline(); } /* milliseconds left */
 MH_FN void mh_log(int level, mh_str text) { mh_import_log(level, text.at, (uint32_t)text.len); }
 
@@ -651,6 +673,14 @@ MH_FN bool mh_exchange(mh_call *call, mh_request request, mh_reply *reply) {
     reply->headers = mh_get(said, "headers");
     reply->json = mh_parse(reply->body);
     return true;
+}
+
+/* mh_query is a query of one parameter, empty where the value is. */
+MH_FN mh_str mh_query(const char *key, mh_str value) {
+    mh_writer w = {0};
+    if (!value.len) return MH_NONE;
+    mh_open(&w, '['), mh_raw(&w, mh_texts(2, "key", mh_s(key), "value", value)), mh_close(&w, ']');
+    return mh_json_of(&w);
 }
 
 MH_FN bool mh_native_error(mh_call *call, const char *code, const char *route, int64_t status, const char *what, mh_str body) {
@@ -1087,6 +1117,39 @@ MH_FN bool mh_label(const mh_json *request, size_t i, const char **name, mh_str 
     return value->len && !(i == 1 && mh_true(mh_get(mh_get(request, "filters"), "cross_context")));
 }
 #define MH_LABELS 3
+
+/* mh_put_labels adds a member with those labels. */
+MH_FN void mh_put_labels(mh_writer *w, const char *key, const mh_json *request) {
+    const char *name;
+    mh_str value;
+    mh_key(w, key), mh_open(w, '{');
+    for (size_t i = 0; i < MH_LABELS; i++)
+        if (mh_label(request, i, &name, &value)) mh_put_text(w, name, value);
+    mh_close(w, '}');
+}
+
+/* mh_said is an event's messages as one text, each on a line of its own, with the names of who spoke. */
+MH_FN mh_str mh_said(const mh_json *event) {
+    mh_writer w = {0};
+    for (const mh_json *m = mh_get(event, "messages")->first; m; m = m->next) {
+        if (!mh_present(mh_get(m, "content"))) continue; /* it calls tools */
+        if (w.len) mh_add_byte(&w, '\n');
+        if (mh_string(m, "name").len) mh_add(&w, mh_join(2, mh_string(m, "name"), mh_s(": ")));
+        mh_add(&w, mh_string(m, "content"));
+    }
+    return mh_json_of(&w);
+}
+
+/* mh_put_raw_of adds raw: the one answer of the backend, or none where nothing was there. */
+MH_FN void mh_put_raw_of(mh_writer *w, const char *route, const mh_reply *reply) {
+    mh_key(w, "raw"), mh_open(w, '{'), mh_key(w, "calls"), mh_open(w, '[');
+    if (!reply->empty) {
+        mh_open(w, '{');
+        mh_put_text(w, "route", mh_s(route)), mh_put_raw(w, "body", reply->json->raw);
+        mh_close(w, '}');
+    }
+    mh_close(w, ']'), mh_close(w, '}');
+}
 
 /* mh_put_filters adds filter_mode and filters_applied to the trace of a retrieval whose labels were all used in one way
  * (hard, semantic, none), and of which no other filter was used. */

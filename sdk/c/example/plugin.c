@@ -6,16 +6,9 @@
 
 /* ask sends a request about the call's scope, with the operator's secret where there is one. item fills the path's {id}. */
 static bool ask(mh_call *call, mh_request request, mh_str item, mh_reply *reply) {
-    mh_writer params = {0}, headers = {0};
-    mh_open(&params, '{');
-    if (!mh_is(mh_s(request.route), "health")) mh_put_text(&params, "scope", mh_scope_id(call, 0));
-    if (item.len) mh_put_text(&params, "id", item);
-    mh_close(&params, '}');
-    mh_open(&headers, '{');
-    if (request.body.len) mh_put_text(&headers, "content-type", mh_s("application/json"));
-    if (mh_has_secret(call, "api_key")) mh_put_text(&headers, "authorization", mh_s("Bearer {{secret:api_key}}"));
-    mh_close(&headers, '}');
-    request.params = mh_json_of(&params), request.headers = mh_json_of(&headers);
+    if (!mh_is(mh_s(request.route), "health")) request.params = mh_texts(2, "scope", mh_scope_id(call, 0), "id", item);
+    mh_str type = request.body.len ? mh_s("application/json") : MH_NONE;
+    request.headers = mh_texts(2, "content-type", type, "authorization", mh_bearer(call, "api_key"));
     return mh_send(call, request, reply);
 }
 
@@ -30,16 +23,9 @@ static const mh_json *items(const mh_json *answer) {
 
 /* list asks for what the scope holds, or for what one event became. An unknown scope holds nothing. */
 static bool list(mh_call *call, mh_str event, const mh_json **found) {
-    mh_str query = MH_NONE;
-    if (event.len) {
-        mh_writer w = {0};
-        mh_open(&w, '['), mh_open(&w, '{');
-        mh_put_text(&w, "key", mh_s("event_id")), mh_put_text(&w, "value", event);
-        mh_close(&w, '}'), mh_close(&w, ']');
-        query = mh_json_of(&w);
-    }
     mh_reply reply;
-    if (!ask(call, (mh_request){"list", .query = query}, MH_NONE, &reply)) return false;
+    mh_request request = {"list", .query = mh_query("event_id", event)};
+    if (!ask(call, request, MH_NONE, &reply)) return false;
     *found = reply.empty ? &mh_null : items(reply.json);
     return *found || mh_unusable(call, "list", &reply);
 }
@@ -50,15 +36,6 @@ static bool waits(mh_call *call, int64_t *pending) {
     if (!ask(call, (mh_request){"status"}, MH_NONE, &reply)) return false;
     *pending = 0;
     return reply.empty || mh_int64(mh_get(reply.json, "pending"), pending) || mh_unusable(call, "status", &reply);
-}
-
-static void put_labels(mh_writer *w, const mh_json *request) {
-    const char *name;
-    mh_str value;
-    mh_key(w, "labels"), mh_open(w, '{');
-    for (size_t i = 0; i < MH_LABELS; i++)
-        if (mh_label(request, i, &name, &value)) mh_put_text(w, name, value);
-    mh_close(w, '}');
 }
 
 MH_OPERATION(setup_scope) {
@@ -76,19 +53,13 @@ MH_OPERATION(setup_scope) {
 /* Hands a turn to the backend, as one text. Repeated events never come here: the host's ledger answers them. */
 MH_OPERATION(record_event) {
     const mh_json *event = call->body;
-    mh_writer text = {0}, body = {0};
-    for (const mh_json *m = mh_get(event, "messages")->first; m; m = m->next) {
-        if (!mh_present(mh_get(m, "content"))) continue; /* it calls tools */
-        if (text.len) mh_add_byte(&text, '\n');
-        if (mh_string(m, "name").len) mh_add(&text, mh_join(2, mh_string(m, "name"), mh_s(": ")));
-        mh_add(&text, mh_string(m, "content"));
-    }
+    mh_writer body = {0};
     mh_open(&body, '{');
     mh_put_text(&body, "event_id", mh_string(event, "event_id"));
-    mh_put_text(&body, "text", mh_json_of(&text));
+    mh_put_text(&body, "text", mh_said(event));
     mh_put_text(&body, "created_at", mh_string(event, "timestamp"));
     mh_put_text(&body, "session", mh_string(event, "session_id"));
-    put_labels(&body, event);
+    mh_put_labels(&body, "labels", event);
     mh_close(&body, '}');
     mh_reply reply;
     if (!ask(call, (mh_request){"add", .body = mh_json_of(&body)}, MH_NONE, &reply)) return;
@@ -142,7 +113,7 @@ MH_OPERATION(retrieve) {
     mh_open(&query, '{');
     mh_put_text(&query, "query", mh_string(call->body, "query"));
     mh_put_int(&query, "limit", limit);
-    put_labels(&query, call->body);
+    mh_put_labels(&query, "labels", call->body);
     mh_close(&query, '}');
     mh_reply reply;
     if (!ask(call, (mh_request){"search", .body = mh_json_of(&query)}, MH_NONE, &reply)) return;
@@ -154,13 +125,7 @@ MH_OPERATION(retrieve) {
     mh_fitted fitted = fit(call, found, budget);
 
     mh_open(out, '{');
-    mh_key(out, "raw"), mh_open(out, '{'), mh_key(out, "calls"), mh_open(out, '[');
-    if (!reply.empty) {
-        mh_open(out, '{');
-        mh_put_text(out, "route", mh_s("search")), mh_put_raw(out, "body", reply.json->raw);
-        mh_close(out, '}');
-    }
-    mh_close(out, ']'), mh_close(out, '}');
+    mh_put_raw_of(out, "search", &reply);
     mh_put_text(out, "formatted_context", fitted.text);
     put_evidence(out, found, &fitted);
     mh_key(out, "trace"), mh_open(out, '{');
