@@ -23,6 +23,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/memhost/memhost/internal/doors/server/wire"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
@@ -224,8 +225,8 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(process.Signal(syscall.SIGTERM))
 }
 
-// askHTTP METHOD PATH [BODY] sends a request to the slot at $SLOT; the answer goes to standard output. With ! the
-// status must be an error.
+// askHTTP METHOD PATH [BODY] sends a request to the slot at $SLOT, with $MEMHOST_TOKEN and $ORIGIN if they are set; the
+// answer goes to standard output. With ! the status must be an error.
 func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: http METHOD PATH [BODY]")
@@ -238,6 +239,12 @@ func askHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if len(args) == 3 {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if token := ts.Getenv("MEMHOST_TOKEN"); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if origin := ts.Getenv("ORIGIN"); origin != "" {
+		r.Header.Set(wire.HeaderOrigin, origin)
 	}
 	r.Header.Set("Accept", "application/json, text/event-stream") // required by MCP, and ignored by the other routes
 	response, err := http.DefaultClient.Do(r)

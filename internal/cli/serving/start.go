@@ -289,6 +289,9 @@ func (b *start) doorOptions() (server.Options, error) {
 	}
 	if c.Server.Page != page.Off {
 		b.slot.page = page.New(c.Server.Page, b.token != "", views...)
+		if at, ok := b.listener.Addr().(*net.TCPAddr); !c.Server.PageTexts && (c.Server.PublicURL != "" || !ok || !at.IP.IsLoopback()) {
+			b.slot.page.HideTexts()
+		}
 		o.Page = b.slot.page
 	}
 	if b.MCP == cli.MCPHTTP {

@@ -125,6 +125,8 @@ type Server struct {
 	ShutdownMS   int64  `koanf:"shutdown_ms"`
 	// Page is off, read (it shows and asks) or on (it also offers changes).
 	Page string `koanf:"page"`
+	// PageTexts allows the page to show texts off loopback.
+	PageTexts bool `koanf:"page_texts"`
 	// Runs is a folder with evaluation runs; "" for none. A relative path in a file is relative to that file's folder.
 	Runs string `koanf:"runs"`
 }

@@ -49,6 +49,7 @@ type Page struct {
 	token bool
 	also  []string
 	now   func() time.Time
+	texts bool
 
 	mu       sync.Mutex
 	codes    map[[sha256.Size]byte]time.Time // until when each is valid
@@ -61,7 +62,7 @@ const ViewRuns = "runs"
 
 // New makes the page. token says whether the slot requires one; also names the views that not every slot has.
 func New(mode string, token bool, also ...string) *Page {
-	return &Page{mode: mode, token: token, also: also, now: time.Now, codes: map[[sha256.Size]byte]time.Time{},
+	return &Page{mode: mode, token: token, also: also, now: time.Now, texts: true, codes: map[[sha256.Size]byte]time.Time{},
 		sessions: map[[sha256.Size]byte]time.Time{}, offers: map[[sha256.Size]byte]offer{}}
 }
 
@@ -79,16 +80,42 @@ func (p *Page) Link(slot string) string {
 	return link + "#code=" + code
 }
 
-// Admits reports whether key belongs to a session, and whether the session may send a request: a page that offers no
-// change may not send one.
-func (p *Page) Admits(key, method, route string) (known, allowed bool) {
+// HideTexts keeps what people said and what the memory has of them from the page. Call it before the page is served.
+func (p *Page) HideTexts() { p.texts = false }
+
+// Hides returns denied for a route whose answers have texts, if the page hides them.
+func (p *Page) Hides(route string) *abi.Error {
+	if p.texts || !slices.Contains(texts(), route) {
+		return nil
+	}
+	return abi.NewError(abi.CodeDenied, "this page shows no texts, because the slot listens off loopback").
+		WithReason("page_texts").WithHint("start the slot with server.page_texts: true")
+}
+
+// texts lists the routes that answer what people said, or what the memory made of it.
+func texts() []string {
+	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage,
+		wire.PathArchiveEvents, wire.PathBackup, wire.PathRunsReport, wire.PathShadowAnswers}
+}
+
+// Admits reports whether key belongs to a session, and why the session may not send a request: a page that offers no
+// change may not send one, and one that hides texts may not ask for any.
+func (p *Page) Admits(key, method, route string) (known bool, refused *abi.Error) {
+	if !p.knows(key) {
+		return false, nil
+	}
+	if p.mode != On && method != http.MethodGet && (method != http.MethodPost || !slices.Contains(reads(), route)) {
+		return true, abi.NewError(abi.CodeDenied, "the key of this page reads only").WithReason("page").
+			WithHint("send the slot's token, or start the slot with server.page: on")
+	}
+	return true, p.Hides(route)
+}
+
+func (p *Page) knows(key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until, known := p.sessions[sha256.Sum256([]byte(key))]
-	if !known || !p.now().Before(until) {
-		return false, false
-	}
-	return true, p.mode == On || method == http.MethodGet || method == http.MethodPost && slices.Contains(reads(), route)
+	return known && p.now().Before(until)
 }
 
 // reads lists the POST routes that change nothing.

@@ -189,3 +189,23 @@ func TestAKeyOfAReadingPageChangesNothing(t *testing.T) {
 		assert.NotEqual(t, 403, ask(h, method, path, scope, "Authorization", "Bearer "+token).Code, change)
 	}
 }
+
+// TestAPageThatHidesTextsGetsNone: neither with its key nor with the slot's token; programs get them with the token.
+func TestAPageThatHidesTextsGetsNone(t *testing.T) {
+	p := page.New(page.On, true)
+	p.HideTexts()
+	h := door(t, p, token)
+	_, code, _ := strings.Cut(p.Link("http://x"), "#code=")
+	w := ask(h, "POST", wire.PathPage+"session", `{"code":"`+code+`"}`)
+	key := "Bearer " + regexp.MustCompile(`"key":"(\w+)"`).FindStringSubmatch(w.Body.String())[1]
+	for _, path := range []string{wire.PathRetrieve, wire.PathFormat, wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage,
+		wire.PathRunsReport, wire.PathShadowAnswers} {
+		w := ask(h, "POST", path, `{}`, "Authorization", key)
+		assert.Equal(t, 403, w.Code, path)
+		assert.Contains(t, w.Body.String(), `"reason":"page_texts"`, path)
+		assert.Equal(t, 403, ask(h, "POST", path, `{}`, "Authorization", "Bearer "+token, wire.HeaderOrigin, "page").Code, path)
+		assert.NotEqual(t, 403, ask(h, "POST", path, `{}`, "Authorization", "Bearer "+token).Code, path)
+	}
+	assert.Equal(t, 200, ask(h, "GET", wire.PathMode, "", "Authorization", key).Code)
+	assert.Equal(t, 200, ask(h, "POST", wire.PathInventory, `{"scope":{"run_id":"r","persona_id":"u"}}`, "Authorization", key).Code)
+}

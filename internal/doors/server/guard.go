@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
@@ -80,6 +81,11 @@ func (g guard) check(r *http.Request) (*ScopedToken, *abi.Error) {
 	}
 	if r.URL.Path == wire.PathLive || r.URL.Path == wire.PathReady || g.isPage(r) || g.isFront(r) {
 		return nil, nil
+	}
+	if g.page != nil && r.Header.Get(wire.HeaderOrigin) == host.OriginPage {
+		if e := g.page.Hides(r.URL.Path); e != nil {
+			return nil, e
+		}
 	}
 	return g.checkToken(r)
 }
@@ -236,18 +242,12 @@ func (g guard) checkToken(r *http.Request) (*ScopedToken, *abi.Error) {
 		}
 		return t, nil
 	}
-	known, allowed := false, false
 	if g.page != nil {
-		known, allowed = g.page.Admits(token, r.Method, r.URL.Path)
+		if known, refused := g.page.Admits(token, r.Method, r.URL.Path); known {
+			return nil, refused
+		}
 	}
-	switch {
-	case known && !allowed:
-		return nil, abi.NewError(abi.CodeDenied, "the key of this page reads only").WithReason("page").
-			WithHint("send the slot's token, or start the slot with server.page: on")
-	case !known:
-		return refuse("the bearer token is not the one of this slot")
-	}
-	return nil, nil
+	return refuse("the bearer token is not the one of this slot")
 }
 
 // scopedPaths are the POST routes that a scoped token may call. Their handlers check the request against it.

@@ -130,9 +130,11 @@ func (o Options) withDefaults() (Options, error) {
 // Page is the page that uses the door (package page).
 type Page interface {
 	http.Handler
-	// Admits reports whether key, which a request sends in place of the token, was given out by the page, and whether
-	// it may send the request.
-	Admits(key, method, route string) (known, allowed bool)
+	// Admits reports whether key, which a request sends in place of the token, was given out by the page, and why it
+	// may not send the request; nil if it may.
+	Admits(key, method, route string) (known bool, refused *abi.Error)
+	// Hides returns why the page may not ask a route, whatever key it has; nil if it may.
+	Hides(route string) *abi.Error
 	// Offer serves a report once, for a minute, at the path that it returns, because a frame cannot send a token.
 	Offer(open func() (io.ReadCloser, error)) (path string)
 }
