@@ -37,7 +37,7 @@ type Step struct {
 }
 
 // Script is a backend that answers the steps in order. A request by another route fails the test, and so does a step
-// that nobody asked for.
+// that is never requested.
 func Script(t TB, steps ...Step) func(Request) Reply {
 	done := 0
 	t.Cleanup(func() {
@@ -58,7 +58,7 @@ func Script(t TB, steps ...Step) func(Request) Reply {
 }
 
 // routesOf lists the manifest's routes. Where a route lists its headers, those of the origin's secrets are added, and
-// those that the block sets under headers: the host lets these two through beside the list.
+// those that the block sets under headers, because the host allows these, too.
 func routesOf(t TB, manifest []byte, block string) map[string]abi.RouteDecl {
 	t.Helper()
 	var operator struct{ Headers map[string]string }

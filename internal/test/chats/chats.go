@@ -24,7 +24,7 @@ type Chat struct {
 	Messages []Message
 }
 
-// Message is what somebody said. Its ID need not be the only one of its chat.
+// Message is one message of a chat. Its ID need not be unique within the chat.
 type Message struct {
 	ID         string `json:"message_id"`
 	Time       string `json:"create_time"`

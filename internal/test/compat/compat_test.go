@@ -171,7 +171,7 @@ func TestOldRunManifestsAreVerified(t *testing.T) {
 		differences, err := host.VerifyManifest(manifest, module, &config)
 		require.NoError(t, err)
 		for _, d := range differences {
-			// What a module can do is told without its configuration, which may lack what some of it needs.
+			// A module reports its capabilities without its configuration, so some that need a key may be missing.
 			assert.Equal(t, "capabilities.capabilities", d.Field)
 		}
 	})

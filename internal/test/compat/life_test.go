@@ -137,7 +137,7 @@ func live(t *testing.T, u setUp, wasm []byte, dir, cassette string) *life {
 	manifest, err := s.Manifest(ctx)
 	require.NoError(t, err)
 	told.Manifest = abi.Marshal(manifest)
-	if b.handler != nil { // whose last events stay open: one without its answer, one that nobody waited for
+	if b.handler != nil { // leave two events open: the answer to one is lost, the other is not waited for
 		b.lose(true)
 		receipt, err := s.RecordEvent(ctx, mara[8])
 		b.lose(false)

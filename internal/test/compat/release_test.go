@@ -174,7 +174,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// writeLife has a life lived, and packs its data folder and what is known of it; its cassette goes beside the others.
+// writeLife runs a slot through a fixed series of calls, and packs its data folder with the expected answers. The
+// cassette is stored next to the others.
 func (r release) writeLife(t *testing.T, u setUp, wasm []byte) {
 	dir, cassette := t.TempDir(), filepath.Join(t.TempDir(), "cassette")
 	told := live(t, u, wasm, dir, cassette)

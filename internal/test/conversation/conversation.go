@@ -38,7 +38,7 @@ type Talker interface {
 // Slot is a real slot, whose configuration has memory.archive.
 type Slot interface {
 	Stop()
-	// Start starts it again at its address.
+	// Start starts the slot again at the same address.
 	Start()
 	Swap(provider string)
 	// Archive is an export of the archive.

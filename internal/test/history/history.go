@@ -63,8 +63,8 @@ type Op struct {
 	Client int
 	// Scope is empty for what concerns all scopes.
 	Scope string
-	// Call and Return are ns since the recorder was made. Open says that nobody knows whether it happened: then it may
-	// have happened until Return, and for Record and Reset at any time after it.
+	// Call and Return are ns since the recorder was made. Open: the outcome is unknown. The call may
+	// have taken effect until Return; Record and Reset may take effect at any time after it, too.
 	Call, Return int64
 	Open         bool
 
@@ -122,7 +122,7 @@ func (r Report) String() string {
 		r.Linearizable, r.Illegal, r.Undecided)
 }
 
-// Check looks for an order of each scope's operations, those of all scopes among them, that the model allows.
+// Check looks for a legal order of each scope's operations, including the operations that apply to all scopes.
 //
 // Errors: the first scope without one, with the operations around the place that fits no order; and a scope that is
 // undecided after the time-out.
@@ -190,8 +190,8 @@ func checkScope(scope string, ops []Op, timeout time.Duration) (porcupine.CheckR
 	return result, fmt.Errorf("scope %s: undecided after %s, with %d operations", scope, timeout, len(history))
 }
 
-// stuck describes the place behind which no order goes on: the operations that the longest order ends with, and the
-// first ones that it lacks.
+// stuck describes where the search for a legal order fails: the last operations of the longest legal order, and the
+// first ones that cannot follow it.
 func (m *model) stuck(history []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	var longest []porcupine.Operation
 	for _, partition := range info.PartialLinearizationsOperations() {

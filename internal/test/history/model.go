@@ -54,7 +54,7 @@ const (
 type step struct {
 	Op
 	closes bool // the end of an open SetMode or Swap: from now on it has happened or never will
-	begins bool // the begin of a SetMode: writes are skipped already, and those that were admitted go on
+	begins bool // the start of a SetMode: new writes are skipped, admitted ones continue
 	event  byte
 	events string // Op.Events by index
 }

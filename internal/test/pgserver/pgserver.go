@@ -104,7 +104,7 @@ func (s *Server) makeData() {
 var initdbOptions = []string{"-U", "memhost", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync",
 	"--data-checksums"}
 
-// keptData names the copy in the user's cache folder: for this PostgreSQL, and what its initdb is told.
+// keptData names the copy in the user's cache folder: for this PostgreSQL, and its initdb options.
 func (s *Server) keptData() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

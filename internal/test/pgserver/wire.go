@@ -53,7 +53,7 @@ type wireConn struct {
 	net.Conn
 	wire    *Wire
 	started bool
-	rest    []byte            // the begin of a message that is not whole yet
+	rest    []byte            // the start of a message that has not arrived completely
 	names   map[string]string // of prepared statements
 }
 

@@ -109,7 +109,7 @@ func (s *Services) newKey() *ecdsa.PrivateKey {
 	return key
 }
 
-// certificate is one for the public half of key, of the parent, or of itself where there is none.
+// certificate issues a certificate for the public half of key, signed by parent, or self-signed if parent is nil.
 func (s *Services) certificate(c, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
 	if c.NotBefore.IsZero() {
 		c.NotBefore, c.NotAfter = s.Start, s.Start.AddDate(10, 0, 0)

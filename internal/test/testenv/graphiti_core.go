@@ -162,7 +162,7 @@ func (e *Env) TestGraphitiGateway(ctx context.Context, out func(string)) error {
 		return err
 	}
 	wheels := filepath.Join(e.Dir, "wheels")
-	// A copy: setuptools builds beside the sources.
+	// A copy, because setuptools builds inside the source folder.
 	copied := filepath.Join(e.Dir, "gateway-source")
 	if err := os.CopyFS(copied, os.DirFS(source)); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 )
 
 // installed gives the folder Cache/<name>-<hash of recipe>, filled by fill on the first use. Other processes wait
-// meanwhile; what a failed fill left is removed before the next.
+// until it is filled. What a failed fill left is removed before the next.
 func (e *Env) installed(name, recipe string, fill func(dir string) error) (string, error) {
 	sum := sha256.Sum256([]byte(recipe))
 	dir := filepath.Join(e.Cache, name+"-"+hex.EncodeToString(sum[:6]))

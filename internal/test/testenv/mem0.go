@@ -118,7 +118,7 @@ func (m *Mem0) serve(ctx context.Context) (err error) {
 	return nil
 }
 
-// Restart kills the gateway with -9 and starts it again. The store goes on.
+// Restart kills the gateway with -9 and starts it again. The store keeps running.
 func (m *Mem0) Restart(ctx context.Context) error {
 	if err := m.gateway.end(syscall.SIGKILL, 15*time.Second); err != nil {
 		return err

@@ -19,7 +19,7 @@ var memosLauncher []byte
 // MemOS is a running MemOS server on Neo4j, with Redis.
 type MemOS struct {
 	URL string
-	// Graph is neo4j, or neo4j-community (vectors in an embedded Qdrant beside it).
+	// Graph is neo4j, or neo4j-community (with vectors in an embedded Qdrant).
 	Graph string
 	Neo4j *Neo4j
 	Env   *Env

@@ -208,8 +208,8 @@ func answers(url string, header ...string) func(context.Context) error {
 // direct is a client without proxies.
 var direct = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// cleanEnvironment has neither proxies, nor keys, nor memhost's settings: a server talks to what it is told to, and to
-// nothing else.
+// cleanEnvironment has neither proxies, nor keys, nor memhost's settings: a server talks only to the
+// addresses in its own settings.
 func cleanEnvironment(home string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TZ=UTC", "PYTHONUNBUFFERED=1",
 		"PYTHONDONTWRITEBYTECODE=1",

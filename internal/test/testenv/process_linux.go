@@ -11,7 +11,7 @@ import (
 )
 
 // processAttributes puts a process into a group of its own and lets it die with this one. With serverAccount, and when
-// this process is root's, it runs as the account postgres, or nobody where there is none.
+// this process is root's, it runs as the account postgres, or as the account nobody if postgres does not exist.
 func processAttributes(serverAccount bool) (*syscall.SysProcAttr, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if serverAccount && os.Geteuid() == 0 {
@@ -46,7 +46,7 @@ func (p *process) run(out *os.File, started chan<- error) {
 	err := p.cmd.Start()
 	started <- err
 	if err == nil {
-		_ = p.cmd.Wait() // how it ended stands in ProcessState
+		_ = p.cmd.Wait() // ProcessState has how it ended
 	}
 	_ = out.Close()
 	close(p.done)

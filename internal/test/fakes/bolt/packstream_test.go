@@ -123,7 +123,7 @@ func FuzzUnpack(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%x became %x, which is not read: %v", data, packed, err)
 		}
-		if string(bolt.Pack(nil, again)) != string(packed) { // by their bytes: NaN is not equal to itself
+		if string(bolt.Pack(nil, again)) != string(packed) { // compares bytes, because NaN is not equal to itself
 			t.Fatalf("%#v became %#v", value, again)
 		}
 	})

@@ -63,7 +63,7 @@ type Answer struct {
 	Counters map[string]int64
 	// Failure, when set, is the answer instead of rows.
 	Failure *Failure
-	// Drop cuts the connection instead of an answer; DropAfter cuts it behind so many rows.
+	// Drop closes the connection instead of answering; DropAfter closes it after this number of rows.
 	Drop      bool
 	DropAfter int
 }

@@ -67,7 +67,7 @@ func (p params) texts(name string) []string {
 	return found
 }
 
-// ms is a time in Unix ms, null where there is none.
+// ms returns a time in Unix ms, or null for the zero time.
 func ms(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -90,7 +90,7 @@ func optional(text string) any {
 	return text
 }
 
-// named is an entity's name.
+// named returns the name of the entity with this UUID.
 func (s *Server) named(uuid string) string {
 	if n := s.graph.entity(uuid); n != nil {
 		return n.name
@@ -447,7 +447,7 @@ var menu = map[string]func(*Server, params) (string, [][]any){
 				})
 			} else if slices.ContainsFunc(s.graph.facts, func(f *fact) bool {
 				return f.source == uuid || f.target == uuid
-			}) { // whoever mentions an entity here has a fact about it
+			}) { // here an episode mentions an entity only if there is a fact about it
 				return false
 			}
 			s.graph.entities = slices.DeleteFunc(s.graph.entities, func(n *entity) bool { return n.uuid == uuid })

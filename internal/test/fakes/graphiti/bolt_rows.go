@@ -6,7 +6,7 @@ import "slices"
 
 func (p params) forgotten(episode string) bool { return slices.Contains(p.texts("episodes"), episode) }
 
-// drop goes through a group's objects of a kind, as many as the limit, and gives the UUIDs of those that are done.
+// drop calls done for a group's objects of a kind, up to the limit, and returns the UUIDs for which done reported true.
 func (s *Server) drop(p params, kind string, done func(uuid string) bool) (string, [][]any) {
 	var uuids []string
 	switch kind {

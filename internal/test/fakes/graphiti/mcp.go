@@ -169,8 +169,8 @@ func (s *Server) call(name string, in object) object {
 const noDatabase = "Couldn't connect to 127.0.0.1:7687 (resolved to ('127.0.0.1:7687',)):\nFailed to establish " +
 	"connection"
 
-// group is a group argument as FastMCP hands it on: optional strings are read as JSON first, so that the text null is
-// none, and none is the default group.
+// group reads a group argument as FastMCP does. FastMCP parses optional strings as JSON first, so the text "null" counts
+// as absent, which means the default group.
 func group(value any) string {
 	text, _ := value.(string)
 	if text == "" || text == "null" {

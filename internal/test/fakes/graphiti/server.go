@@ -26,7 +26,7 @@ type Options struct {
 
 // Core is the configuration of the gateway over the library.
 type Core struct {
-	// Token, where it is set, is asked for.
+	// Token is the bearer token that requests must have. Empty: none is needed.
 	Token string
 	// EntityTypes and EdgeTypes are names of types that requests may use.
 	EntityTypes, EdgeTypes []string

@@ -60,7 +60,7 @@ func (r *replayed) translate(text string) string {
 	return text
 }
 
-// send replays one request, the token beside it.
+// send replays one request with the token.
 func (r *replayed) send(x exchange, token string) (int, any) {
 	target := r.translate(x.Request.Path)
 	query := url.Values{}
@@ -187,7 +187,7 @@ var phases = []struct {
 	{"", honcho.Options{Mood: honcho.Mood{Flush: true}}},
 }
 
-// moods are set before an exchange and stay.
+// moods are the faults that are set before an exchange; they stay set for the later ones.
 var moods = map[string]func(*honcho.Mood){
 	"embed_down_search":                   func(m *honcho.Mood) { m.EmbedDown = true },
 	"embed_down_conclusions_list":         func(m *honcho.Mood) { m.EmbedDown = false },
@@ -226,7 +226,8 @@ var notModelled = map[string]string{
 	"chat_response_format":              "words of the recorded LLM",
 }
 
-// unkept depend on writes, deletions or dreams that the recording made and did not keep.
+// unkept lists exchanges that cannot be replayed: they depend on writes, deletions or dreams that are not in the
+// recording.
 var unkept = []string{"queue_status_by_session", "search_wildcard_workspace", "peers_list", "context_with_summary",
 	"session_peers_list", "queue_status_dream", "dup_conclusions_",
 	"noflush_queue_status_at_once", "noflush_small", "provenance_", "context_perspective_agent_view",

@@ -33,8 +33,9 @@ type Mood struct {
 	RowDelay, WorkDelay, PurgeDelay time.Duration
 	// EnqueueFails: rows are never inserted, which Honcho only logs.
 	EnqueueFails bool
-	// LLMDown and EmbedDown: batches fail, and count as completed. EmbedDown also fails searches, and hides itself in
-	// context, which is 200 without the query's share: empty where search_top_k is max_conclusions.
+	// LLMDown and EmbedDown make batches fail, which still count as completed. EmbedDown also makes searches fail. Session
+	// context then answers 200 without the conclusions that the query would choose, so it is empty if search_top_k equals
+	// max_conclusions.
 	LLMDown, EmbedDown bool
 	// DBDown: everything but /health is 500.
 	DBDown bool

@@ -245,7 +245,7 @@ func (s *OSS) answer(r *http.Request, body []byte) (any, error) {
 	return handle()
 }
 
-// role is that of the caller. A Bearer takes precedence over an X-API-Key, right or wrong.
+// role returns the caller's role. A bearer token takes precedence over an X-API-Key, even if the token is wrong.
 func (s *OSS) role(r *http.Request) (string, error) {
 	if s.options.AdminKey == "" {
 		return "admin", nil

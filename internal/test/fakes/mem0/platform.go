@@ -276,7 +276,7 @@ func (p *Platform) look(id string) (any, error) {
 	return nil, sorry(404, "Event not found")
 }
 
-// work goes on with a job: it has no clock, so it does that when it is asked.
+// work advances a job. The fake has no clock, so a job advances when it is looked up.
 func (p *Platform) work(j *platformJob) {
 	switch {
 	case j.completed != "" || p.NeverEnd:

@@ -74,7 +74,7 @@ func readSearch(body []byte) (*searchRequest, error) {
 	return q, err
 }
 
-// searchFilters reads filters and the deprecated ids beside them, which overwrite.
+// searchFilters reads filters and the deprecated top-level ids, which override them.
 func searchFilters(fields map[string]json.RawMessage) ([]member, error) {
 	var filters []member
 	if raw := fields["filters"]; raw != nil && string(raw) != "null" {
@@ -174,7 +174,7 @@ const keywordScore = 0.0313709322481939
 
 func (s *OSS) rank(q *searchRequest) ([]hit, error) {
 	near, words := vector(q.query), embed.Words(q.query)
-	keywords := !strings.Contains(q.query, "\x00") // the database refuses such a query, and mem0 goes on without
+	keywords := !strings.Contains(q.query, "\x00") // the database refuses such a query, and mem0 continues without keywords
 	divisor := 1.0
 	var hits []hit
 	now := s.now()

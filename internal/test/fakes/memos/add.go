@@ -141,10 +141,10 @@ func readTurns(path string, messages any) ([]turn, *problem) {
 	return turns, nil
 }
 
-// windowSize is about what 1024 tokens come to.
+// windowSize is about 1024 tokens, in bytes.
 const windowSize = 4000
 
-// windows are the raw nodes of a request: what async stores at first and sync/fast for good.
+// windows returns the raw nodes of a request. With async an extraction replaces them later; with sync/fast they stay.
 func (s *Server) windows(b batch) []*node {
 	var made []*node
 	var lines strings.Builder

@@ -44,9 +44,9 @@ type Options struct {
 type Faults struct {
 	// DatabaseDown: lists answer 500, writes and searches 200 as if nothing were wrong.
 	DatabaseDown bool
-	// RedisDown: task status answers 500, and background work that is asked for meanwhile is lost.
+	// RedisDown: task status answers 500, and background work requested during the outage is lost.
 	RedisDown bool
-	// LLMDown keeps raw text; LLMProse stores nothing.
+	// With LLMDown raw text is kept. LLMProse makes the model answer in prose, of which nothing is stored.
 	LLMDown, LLMProse bool
 	// EmbedderDown stores memories that no search finds, and empties every search.
 	EmbedderDown bool
@@ -162,7 +162,7 @@ func (s *Server) stamp() string {
 	return s.options.Now().UTC().Format("2006-01-02T15:04:05.000000000") + "+00:00"
 }
 
-// defaultBucket is the cube into which an empty id leads.
+// defaultBucket is the cube that an empty id refers to.
 const defaultBucket = "memosdefault"
 
 func bucket(cube string) string {

@@ -215,7 +215,7 @@ func shape(v any) map[string]string {
 	walk("", v)
 	flat := map[string]string{}
 	for path, kinds := range found {
-		// One server's null is another item's text: what counts is that both are possible.
+		// Null is ignored next to another kind: a member that is null in one item may be text in another.
 		var list []string
 		for kind := range kinds {
 			if kind != "null" || len(kinds) == 1 {

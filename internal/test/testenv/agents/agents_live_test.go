@@ -201,7 +201,7 @@ func (a *agent) command(home, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Say runs the agent for one prompt, in a session that goes on.
+// Say runs the agent for one prompt and continues its session.
 func (a *agent) Say(turn conversation.Turn) string {
 	home := filepath.Join(a.home, turn.User)
 	if _, err := os.Stat(home); err != nil {

@@ -257,7 +257,7 @@ func newTaken(t *testing.T, m *machine) *taken {
 
 func (e *taken) has(text string) bool { return e.of(text) != "" }
 
-// of is whose event has the text in a message of a user, "" for nobody's.
+// of returns the user whose event has a user message with the text, or "".
 func (e *taken) of(text string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -350,7 +350,7 @@ func (g *telegram) write(user, text string, group bool) {
 
 func (g *telegram) empty() bool { return len(g.updates) == 0 }
 
-// answer waits for a text of the bot's to somebody, or to the group: it may show a beginning first, and edit it.
+// answer waits for the bot's text to a user or to the group. The bot may send the beginning first and edit it.
 func (g *telegram) answer(t *testing.T, user string, group bool, wanted func(text string) bool) {
 	chat := chatOf(user, group)
 	for {

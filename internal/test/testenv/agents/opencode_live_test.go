@@ -62,7 +62,7 @@ type openCode struct {
 	servers, sessions map[string]string
 }
 
-// program is a command of OpenCode's for somebody, whose plugin knows the slot as events.
+// program is an OpenCode command of a user. Its plugin gets events as the address of the slot.
 func (o *openCode) program(user string, args ...string) *exec.Cmd {
 	owner := user
 	if o.without == "scope" {
@@ -114,7 +114,7 @@ func (o *openCode) install(user string) {
 
 var serving = regexp.MustCompile(`listening on (http://\S+)`)
 
-// serve starts somebody's server, unless it runs, and gives its URL.
+// serve starts the user's server unless it runs, and returns its URL.
 func (o *openCode) serve(user string) string {
 	if o.servers[user] != "" {
 		return o.servers[user]
@@ -144,7 +144,7 @@ func (o *openCode) serve(user string) string {
 	return o.servers[user]
 }
 
-// post calls somebody's server, and gives the answer.
+// post calls the user's server and returns the answer.
 func (o *openCode) post(user, path string, body any) string {
 	data, err := json.Marshal(body)
 	require.NoError(o.t, err)
@@ -159,7 +159,7 @@ func (o *openCode) post(user, path string, body any) string {
 	return answer.String()
 }
 
-// session is the path of a session of somebody's, which is made where it is new.
+// session returns the path of a user's session, creating it if it is new.
 func (o *openCode) session(user, name string) string {
 	key := user + " in " + name
 	if o.sessions[key] == "" {
@@ -171,7 +171,7 @@ func (o *openCode) session(user, name string) string {
 	return "/session/" + o.sessions[key]
 }
 
-// message is the body of a message.
+// message returns the request body for a message.
 func message(text string) any {
 	return map[string]any{"parts": []any{map[string]any{"type": "text", "text": text}}}
 }
@@ -204,7 +204,7 @@ func (o *openCode) eventually(what string, holds func() bool) {
 	require.Eventually(o.t, holds, patience, 50*time.Millisecond, what)
 }
 
-// recorded waits until texts are recorded as somebody's.
+// recorded waits until texts are recorded as the user's.
 func (o *openCode) recorded(user string, texts ...string) {
 	for _, text := range texts {
 		o.eventually("recorded: "+text, func() bool { return o.events.of(text) == user })
@@ -241,7 +241,7 @@ func (o *openCode) failing() {
 	o.recorded("ann", "failing one of ann", "failing two of ann")
 }
 
-// compacted fills the model's window in the middle of a turn. OpenCode has the conversation summarised, and goes on
+// compacted fills the model's window in the middle of a turn. OpenCode has the conversation summarised, and continues
 // with a message of its own: the words are recorded once, and the context is there before and after, and in no summary.
 func (o *openCode) compacted() {
 	session := o.session("ann", "compacted")

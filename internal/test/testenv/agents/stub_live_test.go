@@ -121,7 +121,7 @@ func (s *stub) set(change func()) {
 // toolFirst lets the next answer be the call of a tool.
 func (s *stub) toolFirst(call bool) { s.set(func() { s.tool = call }) }
 
-// callFirst lets the next answer be the call of this tool, and long what the model says of its request, in tokens.
+// callFirst makes the next answer a call of this tool; long is the number of prompt tokens that the answer reports.
 func (s *stub) callFirst(name, arguments string, long int) {
 	s.set(func() { s.tool, s.call, s.arguments, s.tokens = true, name, arguments, long })
 }

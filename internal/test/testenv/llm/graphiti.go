@@ -91,7 +91,8 @@ func entitiesOf(text string) []graphitiEntity {
 	return list
 }
 
-// graphitiCombined is the one call of a bulk since 0.31: entities and facts, whose times are asked for in another.
+// graphitiCombined answers the call that a bulk makes since 0.31 for entities and facts together. Times of the facts are a
+// separate call.
 func graphitiCombined(p *Prompt, text string) Answer {
 	entities, names := entitiesOf(text), []string{}
 	for _, e := range entities {

@@ -363,8 +363,8 @@ func nanobotLedger(p *Prompt, _ string) Answer {
 	return Answer{Text: toJSON(events)}
 }
 
-// ledgerEvent is a statement as subject, predicate and object where it says so in so many words, and otherwise what
-// somebody said.
+// ledgerEvent turns a line into subject, predicate and object if it states them literally. Otherwise the object is the
+// whole text.
 func ledgerEvent(l memoryLineOf) map[string]any {
 	subject, said := "user", strings.TrimRight(l.Text, ".!。！;, ")
 	if l.Speaker != "The user" {

@@ -59,7 +59,7 @@ type Entry struct {
 	Answer           string `json:"answer,omitempty"`
 }
 
-// Counts of requests since the start or the last ClearLog: of chats, of embedding requests, and by purpose.
+// Counts are the numbers of requests since the start or the last ClearLog.
 type Counts struct {
 	LLM        int            `json:"llm"`
 	Embeddings int            `json:"embeddings"`

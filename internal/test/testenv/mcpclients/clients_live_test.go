@@ -238,7 +238,7 @@ func conversation(t *testing.T, d *driven) {
 	}
 }
 
-// readOnly is the wall as a client sees it.
+// readOnly checks what a client sees while the slot is read-only.
 func readOnly(t *testing.T, d *driven, program, data string) {
 	require.NoError(t, exec.Command(program, "mode", "read-only", "--data", data).Run())
 	skipped := d.call("memory_add", `{"text":"not this"}`)
