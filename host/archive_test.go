@@ -55,6 +55,12 @@ func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Events, n, id)
 	}
+	odd := host.Event("e1 \"ü<é>\"", "echo x") // JSON may write it in several ways
+	_, err = h.Archive().ArchiveAdd(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*odd}})
+	require.NoError(t, err)
+	found, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &host.TestScope, EventID: odd.EventID, Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, found.Events, 1)
 	other := abi.MemoryScope{RunID: "other", PersonaID: host.TestScope.PersonaID}
 	page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &other, EventID: "e1"})
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/internal/delivery"
@@ -72,7 +73,7 @@ func (a *Archive) ArchivePage(ctx context.Context, request *report.ArchiveReques
 	}
 	page := &report.ArchivePage{Events: []abi.MemoryEvent{}, Last: request.After, More: true}
 	for page.More && len(page.Events) < limit {
-		entries, more, err := a.Read(ctx, page.Last, limit-len(page.Events))
+		entries, more, err := a.readMatching(ctx, page.Last, limit-len(page.Events), mayHave(request.EventID))
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +93,19 @@ func (a *Archive) ArchivePage(ctx context.Context, request *report.ArchiveReques
 		}
 	}
 	return page, nil
+}
+
+// mayHave returns a quick test of an entry's JSON for an event id; nil if all entries have to be decoded. JSON leaves
+// these characters as they are.
+func mayHave(id string) func([]byte) bool {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" -_.:", r)
+	}
+	if id == "" || strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) {
+		return nil
+	}
+	quoted := []byte(`"` + id + `"`)
+	return func(text []byte) bool { return bytes.Contains(text, quoted) }
 }
 
 // askedFor reports whether an event matches a request.

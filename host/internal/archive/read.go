@@ -13,6 +13,12 @@ import (
 
 // Read returns up to limit entries with numbers beyond after that are not forgotten, and whether there may be more.
 func (a *Archive) Read(ctx context.Context, after int64, limit int) (entries []Entry, more bool, err error) {
+	return a.readMatching(ctx, after, limit, nil)
+}
+
+// readMatching is Read for the entries whose JSON matches; nil means all. It tests an entry before it decodes it.
+func (a *Archive) readMatching(ctx context.Context, after int64, limit int, matches func([]byte) bool) (entries []Entry,
+	more bool, err error) {
 	a.moving.RLock()
 	defer a.moving.RUnlock()
 	list, err := a.Segments(ctx)
@@ -23,7 +29,7 @@ func (a *Archive) Read(ctx context.Context, after int64, limit int) (entries []E
 		if info.Last <= after {
 			continue
 		}
-		entries, err := a.ofSegment(info, after, limit)
+		entries, err := a.ofSegment(info, after, limit, matches)
 		if err != nil || len(entries) > 0 {
 			return entries, true, err
 		}
@@ -32,7 +38,7 @@ func (a *Archive) Read(ctx context.Context, after int64, limit int) (entries []E
 		open, _, err := a.open(ctx, after, a.Settled(), pageBytes, limit)
 		for _, e := range open {
 			after = e.Seq
-			if e.Forgotten == "" {
+			if e.Forgotten == "" && (matches == nil || matches(e.Event)) {
 				entries = append(entries, e.Entry)
 			}
 		}
@@ -42,8 +48,9 @@ func (a *Archive) Read(ctx context.Context, after int64, limit int) (entries []E
 	}
 }
 
-// ofSegment reads entries of a segment that are not forgotten. The last segment stays unpacked in memory.
-func (a *Archive) ofSegment(info segments.Info, after int64, limit int) (entries []Entry, err error) {
+// ofSegment reads matching entries of a segment that are not forgotten. The last segment stays unpacked in memory.
+func (a *Archive) ofSegment(info segments.Info, after int64, limit int, matches func([]byte) bool) (entries []Entry,
+	err error) {
 	a.unpackedMu.Lock()
 	defer a.unpackedMu.Unlock()
 	if a.unpacked != info {
@@ -55,6 +62,9 @@ func (a *Archive) ofSegment(info segments.Info, after int64, limit int) (entries
 	}
 	for line := range bytes.Lines(a.text) {
 		if number, ok := numberOf(line); ok && number <= after {
+			continue
+		}
+		if matches != nil && !matches(line) {
 			continue
 		}
 		var e Entry

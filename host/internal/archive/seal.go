@@ -246,7 +246,7 @@ func (a *Archive) tellLeaving(ctx context.Context, list []segments.Info, open []
 	}
 	return a.leaving(ctx, last, func() (all []Entry, err error) {
 		for _, info := range list {
-			entries, err := a.ofSegment(info, 0, 0)
+			entries, err := a.ofSegment(info, 0, 0, nil)
 			if err != nil { // damaged: these entries are lost anyway
 				a.Warn("events that a memory may not have leave the archive uncounted", "error", err)
 				continue
