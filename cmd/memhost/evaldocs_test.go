@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/memhost/memhost/eval/lab"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
@@ -58,11 +59,15 @@ func TestDocsEvalIsWalked(t *testing.T) {
 	require.NoError(t, err)
 	write("locomo10.json", string(sample))
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	require.Len(t, blocks, 2, "the lab file, and its models")
-	lab := strings.ReplaceAll(blocks[0][1], "http://127.0.0.1:8000", backend.URL)
-	models := strings.ReplaceAll(blocks[1][1], "http://127.0.0.1:8080", endpoint.URL)
-	write("lab.yaml", lab+models)
-	write("taped.yaml", lab+"cassettes: true\n")
+	require.Len(t, blocks, 3, "the lab file, columns of their own, and models")
+	columns, err := lab.Parse([]byte("lab: 1\npack: p\n" + blocks[1][1]))
+	require.NoError(t, err)
+	require.True(t, columns.Find("named").Named())
+	require.True(t, columns.Find("memos-feedback").Feedback())
+	first := strings.ReplaceAll(blocks[0][1], "http://127.0.0.1:8000", backend.URL)
+	models := strings.ReplaceAll(blocks[2][1], "http://127.0.0.1:8080", endpoint.URL)
+	write("lab.yaml", first+models)
+	write("taped.yaml", first+"cassettes: true\n")
 
 	before := map[string]func(){
 		"eval audit locomo.pack --in": func() { fillColumn(t, filepath.Join(m.dir, "sheet.csv"), "wrong", "the key is wrong") },

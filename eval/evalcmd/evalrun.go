@@ -200,10 +200,10 @@ func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, modules map[string]*config
 	}
 	a.Out.Note("%s: %s", l.Name, packLine(&p.Manifest))
 	w := tabwriter.NewWriter(a.Out.Stderr, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "provider\tevents\tretrievals\ttest sessions\tnative calls, at least\tmodel calls\t")
+	fmt.Fprintln(w, "provider\tevents\tretrievals\ttest sessions\tconversations\tnative calls, at least\tmodel calls\t")
 	for _, c := range costs {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t\n", c.Label, c.Events, c.Retrievals, c.TestSessions, c.NativeCalls,
-			c.ModelCalls)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", c.Label, c.Events, c.Retrievals, c.TestSessions, c.Conversations,
+			c.NativeCalls, c.ModelCalls)
 	}
 	if err := w.Flush(); err != nil {
 		return nil, err
