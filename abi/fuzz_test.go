@@ -111,7 +111,7 @@ func compareWritten[T any, P interface {
 	again := P(new(T))
 	require.NoError(t, UnmarshalStrict(data, again))
 	require.Equal(t, string(data), string(Marshal(again)))
-	// encoding/json writes lists that are nil as null and escapes HTML: read it back, then both must be written equal.
+	// encoding/json writes nil lists as null and escapes HTML, so its output is decoded and encoded again before comparing.
 	other := P(new(T))
 	require.NoError(t, UnmarshalStrict(theirs(t, x), other))
 	require.Equal(t, generic(t, data), generic(t, Marshal(other)))

@@ -103,8 +103,8 @@ elsewhere have codes of their own.
 
 // codeUses are the places of codes in the source.
 type codeUses struct {
-	begun   map[string]map[string]bool // by code, who has a text that begins with it and a colon
-	exact   map[string]map[string]bool // by code, who has it as a whole text, to which a colon may be added later
+	begun   map[string]map[string]bool // by code: who writes "code: text"
+	exact   map[string]map[string]bool // by code: who has a literal that is just the code
 	reasons map[string]string          // by reason, a file that calls WithReason with it
 }
 

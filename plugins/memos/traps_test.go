@@ -596,8 +596,8 @@ func TestManyEventsAreJudgedAtOnce(t *testing.T) {
 	assert.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.EventIDs)
 }
 
-// TestSourceDesignMakesTheCallsThatTheDesignNames: one add and one search with the fields that it names, and nothing
-// looked up behind them.
+// TestSourceDesignMakesTheCallsThatTheDesignNames: one add and one search with the fields that it names, and no
+// read-back.
 func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	b := newBench(t, syncFine, memos.Options{})
 	b.Profile = abi.ProfileSourceDesign

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Clock goes with real time, and a pause moves it on at once. A host and a fake backend that share one see each other's
-// delays as they would be, in no time. The zero value is ready, and shows the time of day.
+// Clock runs with real time, but a pause advances it at once instead of waiting. A host and a fake backend that share a
+// Clock see each other's delays without the test taking that long. The zero value is ready to use.
 type Clock struct{ ahead atomic.Int64 }
 
 // Now is real time and all pauses until now.
