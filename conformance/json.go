@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 )
 
 // decode reads one JSON value, numbers as they are written.
@@ -86,4 +87,24 @@ func anywhere(value any, ok func(any) bool) bool {
 		}
 	}
 	return false
+}
+
+// within is anywhere, also in JSON inside a text.
+func within(value any, ok func(any) bool) bool {
+	return anywhere(value, func(v any) bool {
+		if text, isText := v.(string); isText && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) {
+			if inner, isJSON := decode([]byte(text)); isJSON && within(inner, ok) {
+				return true
+			}
+		}
+		return ok(v)
+	})
+}
+
+// bodyValue is a body as a value: JSON, or else a text, as a form is.
+func bodyValue(body []byte) any {
+	if v, ok := decode(body); ok {
+		return v
+	}
+	return string(body)
 }

@@ -176,7 +176,7 @@ func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 		}
 		for field, t := range map[string]string{"created_at": e.CreatedAt, "updated_at": e.UpdatedAt,
 			"valid_at": e.ValidAt, "invalid_at": e.InvalidAt, "expired_at": e.ExpiredAt} {
-			if t != "" && !anywhere(item, func(v any) bool {
+			if t != "" && !within(item, func(v any) bool {
 				return sameTime(v, t) || e.Span != nil && inProse(v, e.Span, t)
 			}) {
 				return failed("evidence %d: %s %s is not in the item at %s", i, field, t, e.Pointer)

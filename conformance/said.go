@@ -176,9 +176,9 @@ func (d *spoken) look(sent []exchange) {
 		}
 	}
 	for _, x := range sent {
-		body, ok := decode(x.call.Body)
-		d.whole = d.whole || ok && holdsText(body, d.marker)
-		d.twice = d.twice || ok && d.marker != "" && anywhere(body, func(v any) bool {
+		body := bodyValue(x.call.Body)
+		d.whole = d.whole || holdsText(body, d.marker)
+		d.twice = d.twice || d.marker != "" && anywhere(body, func(v any) bool {
 			s, ok := v.(string)
 			return ok && strings.Count(s, d.marker) > 1
 		})
@@ -240,27 +240,13 @@ func roleOf(value any, name, other string) (role string) {
 // holdsIn reports whether a text stands in one of the calls.
 func holdsIn(sent []exchange, text string) bool {
 	return slices.ContainsFunc(sent, func(x exchange) bool {
-		body, ok := decode(x.call.Body)
-		return ok && holdsText(body, strings.ToValidUTF8(text, ""))
+		return holdsText(bodyValue(x.call.Body), strings.ToValidUTF8(text, ""))
 	})
 }
 
 // holdsText reports whether a text stands in a value, or in JSON inside a text of it.
 func holdsText(value any, text string) bool {
-	return anywhere(value, func(v any) bool {
-		s, ok := v.(string)
-		if !ok {
-			return false
-		}
-		if strings.Contains(s, text) {
-			return true
-		}
-		if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
-			inner, ok := decode([]byte(s))
-			return ok && holdsText(inner, text)
-		}
-		return false
-	})
+	return within(value, func(v any) bool { s, ok := v.(string); return ok && strings.Contains(s, text) })
 }
 
 // sayAll records each turn in a separate scope.
