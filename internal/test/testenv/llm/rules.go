@@ -18,7 +18,7 @@ type promptRule struct {
 }
 
 // rules in the order of asking: first those that go by tools and schemas, which are unmistakable.
-var rules = concat(nanobotRules, graphitiRules, mem0Rules, honchoRules, memosRules, evalRules)
+var rules = concat(nanobotRules, graphitiRules, mem0Rules, honchoRules, memosRules, cogneeRules, evalRules)
 
 // Reply answers a prompt: the purpose that the first matching rule has, and its answer. A prompt that no rule knows has
 // the purpose "unknown": its schema is filled in, or the last user text is acknowledged.

@@ -261,3 +261,25 @@ func TestAnOldLineIsReplacedOrRepeated(t *testing.T) {
 	require.Equal(t, []string{old[2], "- I drink tea. (2026-02-02)", "- I moved to Bergen. (2026-02-02)"},
 		mergeLines(old, []memoryLineOf{line("I drink tea."), line("I moved to Bergen.")}))
 }
+
+func TestCogneesGraphHasAnEdgeForEachStatement(t *testing.T) {
+	purpose, answer := Reply(&Prompt{SchemaName: "KnowledgeGraph", JSON: true, Messages: []Message{{Role: "system", Content: "Extract."},
+		{Role: "user", Content: "[e1 2026-03-01T10:30:00+01:00]\nuser: My cat is called Zorvex."}}})
+	if purpose != "cognee.graph" {
+		t.Fatalf("purpose %q", purpose)
+	}
+	var graph struct {
+		Nodes []cogneeNode
+		Edges []cogneeEdge
+	}
+	if err := json.Unmarshal([]byte(answer.Text), &graph); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, n := range graph.Nodes {
+		known[n.ID] = true
+	}
+	if len(graph.Edges) != 1 || !known[graph.Edges[0].Source] || !known[graph.Edges[0].Target] {
+		t.Errorf("got %s", answer.Text)
+	}
+}
