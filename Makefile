@@ -40,7 +40,7 @@ check: generate ## formatted, vetted, tidy, generated: and then the tree is as c
 	$(GO) -C tools mod tidy -diff
 	$(GO) -C integrations/picoclaw vet ./...
 	$(GO) -C integrations/picoclaw mod tidy -diff
-	$(GO) -C community/hindsight vet -tags live ./...
+	for m in community/*/; do $(GO) -C $$m vet -tags live ./... || exit 1; done
 	@git diff --exit-code -- '*_gen.go' go.mod go.sum tools/go.mod tools/go.sum
 
 lint: export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/golangci-lint
@@ -48,6 +48,7 @@ lint: ## golangci-lint, actionlint on the workflow of a new plugin, and phrases 
 	$(GO) run $(GOLANGCI) run ./...
 	cd tools && $(GO) run $(GOLANGCI) run ./...
 	cd integrations/picoclaw && $(GO) run $(GOLANGCI) run ./...
+	for m in community/*/; do (cd $$m && $(GO) run $(GOLANGCI) run --build-tags live ./...) || exit 1; done
 	$(GO) -C tools run ./plain
 	@rm -rf bin/new && mkdir -p bin/new && $(GO) build -o bin/new/memhost ./cmd/memhost
 	@bin/new/memhost new sample --memhost . --dir bin/new/go

@@ -2,6 +2,8 @@ package registrycmd
 
 import (
 	"cmp"
+	_ "embed"
+	"encoding/json"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -26,11 +28,30 @@ type providerInfo struct {
 	Description  string            `json:"description"`
 }
 
+// communityInfo describes a provider whose module is not built in: somebody builds it from its source, or pulls it from
+// a registry.
+type communityInfo struct {
+	Name   string            `json:"name"`
+	Kind   abi.ConditionKind `json:"kind"`
+	Source string            `json:"source"` // a folder of this repository, or an address
+	Note   string            `json:"note"`
+}
+
+//go:embed community.json
+var communityFile []byte
+
+// community reads the list that the program carries. TestCommunity checks it.
+func community() (list []communityInfo, err error) {
+	err = json.Unmarshal(communityFile, &list)
+	return list, err
+}
+
 func (a *commands) providersCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "providers", Short: "List the providers that are built in", Args: cobra.NoArgs,
+		Use: "providers", Short: "List the providers that are built in, and the community's", Args: cobra.NoArgs,
 		Long: "Lists what a configuration can choose without naming a module file: architectures as memory.backend, " +
-			"controls as memory.condition.",
+			"controls as memory.condition. The community's providers follow, with their sources: memory.plugin names " +
+			"their module, a file that `memhost build` made of the source or an oci:// reference.",
 		RunE: func(*cobra.Command, []string) error { return a.providers() },
 	}
 }
@@ -48,8 +69,12 @@ func (a *commands) providers() error {
 	slices.SortStableFunc(list, func(x, y providerInfo) int {
 		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name))
 	})
+	others, err := community()
+	if err != nil {
+		return err
+	}
 	if a.Out.JSON {
-		return a.Out.Object(map[string]any{"providers": list})
+		return a.Out.Object(map[string]any{"providers": list, "community": others})
 	}
 	w := tabwriter.NewWriter(a.Out.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = w.Write([]byte("PROVIDER\tKIND\tMODULE\tSIZE\tPOWERS\tNOTE\n"))
@@ -61,5 +86,13 @@ func (a *commands) providers() error {
 		_, _ = w.Write([]byte(strings.Join([]string{p.Name, string(p.Kind), p.Module + " " + p.Version, cli.Size(p.Bytes),
 			strings.Join(p.Powers, " "), note}, "\t") + "\n"))
 	}
-	return w.Flush()
+	_, _ = w.Write([]byte("\nCOMMUNITY\tKIND\tSOURCE\tNOTE\n"))
+	for _, p := range others {
+		_, _ = w.Write([]byte(strings.Join([]string{p.Name, string(p.Kind), p.Source, p.Note}, "\t") + "\n"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	a.Out.Print("not built in: `memhost build SOURCE`, then memory.plugin: ./NAME.wasm; or plugin: oci://HOST/NAME:TAG\n")
+	return nil
 }

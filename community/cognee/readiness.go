@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// readiness looks at the dataset's newest run, and at which documents it has completed. The run is looked at first: one
+// that ends between the two looks is then reported as pending, and never an event as failed that is ready.
+func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	ready := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "pipeline runs"}
+	dataset, err := datasetOf(c)
+	if err != nil {
+		return nil, err
+	}
+	status, completed := "", map[string]bool{}
+	if dataset != "" {
+		if status, err = statusOf(c, dataset); err != nil {
+			return nil, err
+		}
+		if completed, err = processed(c, dataset); err != nil {
+			return nil, err
+		}
+	}
+	for _, event := range r.Markers {
+		done, there := completed[documentOf(event)]
+		switch {
+		case !there:
+			ready.EventIDs.Lost = append(ready.EventIDs.Lost, event)
+		case !done && status == runStarted:
+			ready.EventIDs.Pending = append(ready.EventIDs.Pending, event)
+		case !done:
+			ready.EventIDs.Failed = append(ready.EventIDs.Failed, event)
+		}
+	}
+	switch {
+	case status == runStarted:
+		ready.Status = abi.ReadinessPending
+	case len(ready.EventIDs.Failed)+len(ready.EventIDs.Lost) > 0:
+		ready.Status = abi.ReadinessFailed
+	}
+	if status == runErrored {
+		ready.Warnings = append(ready.Warnings, "run_errored: Cognee's newest run on this dataset failed, which its log "+
+			"explains; the next event that is recorded runs it again")
+	}
+	return ready, nil
+}
