@@ -109,3 +109,17 @@ func accepts(warning string) host.GuestInterceptor {
 		return abi.Marshal(r), false, nil
 	}
 }
+
+// TestRawOfTheProvidersOwnState: beside native calls raw may be the provider's own state, and not a copy of an answer under
+// another name.
+func TestRawOfTheProvidersOwnState(t *testing.T) {
+	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "state",
+		Body: abi.Raw(`[{"id":"m1","text":"My cat is called Zorvexum."}]`)}}},
+		Evidence: []abi.Evidence{{Text: "My cat is called Zorvexum."}}}
+	answered := func(route, body string) []exchange {
+		return []exchange{{call: host.NativeCall{Route: route}, answer: host.NativeAnswer{Status: 200, Body: []byte(body)}}}
+	}
+	assert.Equal(t, Pass, verbatim(result, answered("embeddings", `{"data":[{"embedding":[1,2]}]}`)).verdict)
+	assert.Equal(t, Fail, verbatim(result, answered("search", `{"results":["My cat is called Zorvexum."]}`)).verdict)
+	assert.Equal(t, Fail, verbatim(result, answered("state", `{"data":[{"embedding":[1,2]}]}`)).verdict)
+}

@@ -73,12 +73,30 @@ func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 				same = same || sameValue(body, v)
 			}
 		}
-		if !same {
+		if !same && !ownState(c.Route, r.Evidence, sent) {
 			return failed("/calls/%d/body (route %s) is not one of the %d answers that the host saw: %s", i, c.Route,
 				len(sent), short(string(c.Body), 300))
 		}
 	}
 	return passed("%d bodies as they came", len(r.Raw.Calls))
+}
+
+// ownState reports whether a body of raw is the provider's own state, beside native calls that give something else, such as
+// a vector for the question: no call went by its route, and no answer holds the text of an item.
+func ownState(route string, evidence []abi.Evidence, sent []exchange) bool {
+	for _, x := range sent {
+		if x.call.Route == route {
+			return false
+		}
+		for _, v := range views(x.answer) {
+			for _, e := range evidence {
+				if e.Text != "" && holdsText(v, e.Text) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // views are the JSON values that an answer can be said to be: the body, its text, the data of server-sent events, the
