@@ -23,8 +23,8 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 		"static_profile": {"config", "pull", "tokens_count", "tokens_fit"},
 		"oracle_ipas":    {"config", "pull", "tokens_count", "tokens_fit"},
 		"memos":          {"config", "http_send", "pull", "state_get", "state_put", "tokens_count", "tokens_fit"},
-		"bm25": {"config", "pull", "state_append", "state_delete", "state_get", "state_list", "state_put", "state_read",
-			"tokens_count", "tokens_fit"},
+		"bm25": {"config", "deadline", "http_send", "pull", "state_append", "state_delete", "state_get", "state_list",
+			"state_put", "state_read", "tokens_count", "tokens_fit"}, // http_send: to an embedder that is configured
 		"full_history": {"config", "pull", "state_delete", "state_get", "state_list", "state_put", "tokens_count",
 			"tokens_fit"},
 	}

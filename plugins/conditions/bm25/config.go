@@ -22,17 +22,30 @@ type settings struct {
 	// maxItems and maxTokens bound every retrieval beside the request's own budget. maxTokens 0 means only that counts;
 	// maxItems 0 means only max_tokens counts, or mostItems without it.
 	maxItems, maxTokens int64
+	// embedder is nil where none is configured: then messages are found by words alone.
+	embedder *embedder
 }
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, recall: config.Provider == "recall"}
-	order := ""
+	order, endpoint := "", abi.Raw(nil)
 	err := object.Decode(config.Config, object.Optional("order", &order), object.Optional("max_items", &s.maxItems),
-		object.Optional("max_tokens", &s.maxTokens))
+		object.Optional("max_tokens", &s.maxTokens), object.Optional("embedder", &endpoint))
+	if err == nil {
+		s.embedder, err = parseEmbedder(endpoint, config.Secrets)
+	}
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
+	}
+	switch {
+	case config.Provider == "hybrid" && s.embedder == nil:
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of hybrid: embedder is missing; hybrid ranks by words "+
+			"and by vectors: set embedder.base_url and embedder.model")
+	case config.Provider == "bm25" && s.embedder != nil:
+		return nil, abi.NewError(abi.CodeInvalidArgument, "config of bm25: embedder: bm25 ranks by words alone; the "+
+			"provider hybrid ranks by words and by vectors")
 	}
 	if s.maxItems == 0 && config.Profile == abi.ProfileSourceDesign {
 		s.maxItems = ownItems
@@ -69,6 +82,10 @@ func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
 		"max_items": sdk.Number(*budget.MaxItems)}
 	if budget.MaxTokens != nil {
 		used["max_tokens"] = sdk.Number(*budget.MaxTokens)
+	}
+	if s.embedder != nil {
+		used["embedder_model"] = sdk.Text(s.embedder.model)
+		used["fusion"], used["depth"] = sdk.Number(fusion), sdk.Number(depth)
 	}
 	return used
 }

@@ -79,6 +79,9 @@ func (w *writer) rewrite(doomed map[int64]bool, single bool) (removed []string) 
 	for _, data := range kept {
 		w.Append(messageLog, data)
 	}
+	if w.settings.config.Provider != "bm25" {
+		w.forgetVectors(doomed)
+	}
 	return removed
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/conformance"
+	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
@@ -35,6 +38,38 @@ func TestConformance(t *testing.T) {
 		provider.Name = "recall"
 		conformance.TestWith(t, conformance.Target{Provider: provider}, conformance.Options{CacheDir: testcache.Dir()})
 	})
+	for _, name := range []string{"hybrid", "recall"} {
+		t.Run(name+" with an embedder", func(t *testing.T) {
+			t.Parallel()
+			if name == "recall" { // hybrid is the quick one
+				brief.Leave(t)
+			}
+			conformance.TestWith(t, conformance.Target{Provider: withEmbedder(t, name, llm.New(llm.Options{Dimensions: 384}))},
+				conformance.Options{CacheDir: testcache.Dir()})
+		})
+	}
+}
+
+// withEmbedder is a provider of the built module in front of a stub.
+func withEmbedder(t testing.TB, name string, stub *llm.Server) host.ProviderConfig {
+	t.Helper()
+	server := httptest.NewServer(stub)
+	t.Cleanup(server.Close)
+	provider := nanobottest.Built(t, "bm25", fmt.Sprintf(`{"embedder":{"base_url":"%s/v1","model":"stub","api_key":{"secret":"K"}}}`, server.URL))
+	provider.Name = name
+	provider.Secrets = map[string]host.Secret{"K": {Value: func() (string, error) { return "a-key-of-the-test", nil }, Origin: server.URL}}
+	return provider
+}
+
+// TestHybridWithoutAnEmbedderIsNotOpened: the host says what is missing.
+func TestHybridWithoutAnEmbedderIsNotOpened(t *testing.T) {
+	provider := nanobottest.Built(t, "bm25", "{}")
+	provider.Name = "hybrid"
+	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
+	_, err = h.Open(t.Context(), provider)
+	require.ErrorContains(t, err, "embedder is missing; hybrid ranks by words and by vectors")
 }
 
 // BenchmarkQuery asks ten-word queries of 100,000 messages of 5 to 40 words, whose frequencies fall as those of a

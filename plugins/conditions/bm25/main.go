@@ -1,4 +1,5 @@
-// Package main is the control bm25: every message, ranked by the words that it shares with the query.
+// Package main is the controls bm25 and hybrid, and recall: every message, ranked by the words that it shares with the
+// query, and by vectors if there is an embedder.
 package main
 
 import (

@@ -11,18 +11,23 @@ import (
 
 // recall is a second provider of this module, for people who have no memory server. It shows
 //
-//  1. the messages that share words with the query, best first as bm25 ranks them, in nine tenths of the budget;
+//  1. the messages that share words with the query, best first as bm25 ranks them, in nine tenths of the budget; with an
+//     embedder also those that are near it, and in half of the budget if no message shares a word;
 //  2. the messages just before and after those, of the same session, in half of what is left;
 //  3. the newest messages, in the rest.
 //
 // So a question finds its turn with what was said around it, a greeting gets what was said last, and a memory that fits
 // the budget is shown whole. All of them stand in the order of time.
-func (r *reader) recall(best []hit, budget abi.ContextBudget) {
-	r.hits(best, share(budget, 9, 10))
+func (r *reader) recall(best []hit, budget abi.ContextBudget, twentieths int64) {
+	r.hits(best, share(budget, twentieths, 20))
 	matched := len(r.found)
 	r.around(r.found[:matched:matched], share(budget, 19, 20))
 	r.newest(budget)
 }
+
+// The twentieths of a budget that the first step has: hitShare, or vectorShare where vectors alone found something. A
+// vector is near to something whatever is asked, a greeting too.
+const hitShare, vectorShare = int64(18), int64(10)
 
 // share is a part of a budget, at least one item and token.
 func share(b abi.ContextBudget, part, of int64) abi.ContextBudget {

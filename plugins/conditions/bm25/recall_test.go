@@ -34,8 +34,8 @@ func recalled(t test, h *sdktest.Host, query string, change func(*abi.RetrieveRe
 	return result
 }
 
-// chat records 60 turns of a question and an answer, of which turn 20 is about a harbour.
-func chat(t test, h *sdktest.Host) {
+// songs records 60 turns of a question and an answer, of which turn 20 is about a harbour.
+func songs(t test, h *sdktest.Host) {
 	for i := range 60 {
 		question, answer := fmt.Sprintf("Tell me number %d of the songs.", i), fmt.Sprintf("Song %d, I would say.", i)
 		if i == 20 {
@@ -51,7 +51,7 @@ func tokens(n int64) func(*abi.RetrieveRequest) {
 
 func TestRecallShowsAHitWithWhatWasSaidAroundIt(t *testing.T) {
 	h := newRecall(t)
-	chat(t, h)
+	songs(t, h)
 	result := recalled(t, h, "Which harbour was it?", tokens(200))
 	shown := lines(result)
 	at := strings.Join(shown, "\n")
@@ -66,7 +66,7 @@ func TestRecallShowsAHitWithWhatWasSaidAroundIt(t *testing.T) {
 
 func TestRecallGivesAGreetingTheNewestTurns(t *testing.T) {
 	h := newRecall(t)
-	chat(t, h)
+	songs(t, h)
 	for _, greeting := range []string{"Bonjour!", "", "Mara, tell me", "👋"} { // "tell", "me" and "mara" are in most messages
 		shown := lines(recalled(t, h, greeting, tokens(100)))
 		require.NotEmpty(t, shown, greeting)
@@ -77,8 +77,8 @@ func TestRecallGivesAGreetingTheNewestTurns(t *testing.T) {
 
 func TestRecallHitsAreThoseOfBM25(t *testing.T) {
 	h, plain := newRecall(t), newHost(t, "")
-	chat(t, h)
-	chat(t, plain)
+	songs(t, h)
+	songs(t, plain)
 	for _, query := range []string{"harbour", "song 31", "Which number was 12 or 13?"} {
 		want := find(t, plain, query, tokens(90))
 		got := recalled(t, h, query, tokens(100))
@@ -106,7 +106,7 @@ func TestRecallNewestFollowsTimesAndNotArrival(t *testing.T) {
 
 func TestRecallForgets(t *testing.T) {
 	h := newRecall(t)
-	chat(t, h)
+	songs(t, h)
 	_, err := sdktest.Do(h, abi.OpForget, scope, forget, &abi.ForgetRequest{Scope: scope, EventIDs: []string{"e20", "e59"}})
 	require.NoError(t, err)
 	for _, query := range []string{"harbour of Roscoff", "Bonjour!"} {

@@ -19,6 +19,7 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.warn(w.embed(), receipt)
 	w.close()
 	return receipt, w.Err()
 }
@@ -38,6 +39,11 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 			answer.Receipts[i] = abi.ReceiptOrError{EventID: e.EventID, Error: abi.AsError(err)}
 		} else {
 			answer.Receipts[i].Receipt = receipt
+		}
+	}
+	if err := w.embed(); err != nil {
+		for i := range answer.Receipts {
+			w.warn(err, answer.Receipts[i].Receipt)
 		}
 	}
 	w.close()
@@ -84,6 +90,13 @@ func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	}
 	w.Store(eventKey(e.EventID), 0, x.members()...)
 	return w.receipt(e, &x), nil
+}
+
+// warn adds to the receipt of a turn that was stored that it has no vectors yet.
+func (w *writer) warn(err error, r *abi.WriteReceipt) {
+	if err != nil && r != nil && r.Status == abi.StatusCommitted && !r.Duplicate {
+		r.Warnings = append(r.Warnings, embedderFailed(err)+"; the turn is stored, and words find it; a later turn embeds it")
+	}
 }
 
 // index stores a message after the others.

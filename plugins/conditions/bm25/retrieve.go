@@ -11,7 +11,7 @@ import (
 )
 
 // retrieve returns the messages that share most with the query's words, as many as fit the budget; recall also returns
-// the messages around those, and the newest ones.
+// the messages around those, and the newest ones. With an embedder the ranking by words is joined with one by vectors.
 //
 // In:  as_of leaves out later messages; what is counted is counted over all. Labels and filters are not used.
 // Out: raw is one list of the messages as stored with id and score, best first; evidence i points at /calls/0/body/i
@@ -25,13 +25,27 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	st := state.Of(c)
 	held := readCollection(st)
 	most := max(0, *budget.MaxItems) + 1 // one more, by which it shows that there is more
+	if s.embedder != nil {
+		most = depth
+	}
 	if r.AsOf != "" {
 		most = held.messages
 	}
 	best, matching := rank(st, &held, r.Query, int(most), s.common)
+	var byVector *search
+	share := hitShare
+	if s.embedder != nil {
+		byVector = s.embedder.search(st, &held, r.Query, int(most))
+		if len(best) == 0 {
+			share = vectorShare
+		}
+		if len(byVector.ranking) > 0 {
+			best = fuse(best, byVector.ranking)
+		}
+	}
 	reader := newReader(st, s, sdk.ContextOf(s.config, c.Scope), r.AsOf)
 	if s.recall {
-		reader.recall(best, budget)
+		reader.recall(best, budget, share)
 	} else {
 		reader.hits(best, budget)
 	}
@@ -42,6 +56,10 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	t := result.Trace
 	sdk.Put(&t.Details, "messages_stored", sdk.Number(held.held()))
 	sdk.Put(&t.Details, "messages_matching", sdk.Number(matching))
+	if byVector != nil {
+		sdk.Put(&t.Details, "messages_embedded", sdk.Number(byVector.done))
+		t.Warnings = append(t.Warnings, byVector.warnings...)
+	}
 	var body wirejson.Encoder
 	body.ArrStart()
 	for i, m := range found {
@@ -65,6 +83,9 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if len(found) > 0 {
 		t.ResultState, t.TimeBasis, t.TopScore = abi.ResultResults, abi.TimeEvent, found[0].scoreOrNil()
 	}
+	if byVector != nil && byVector.failed {
+		t.ResultState = abi.ResultDegraded
+	}
 	return result, st.Err()
 }
 
@@ -77,7 +98,7 @@ type scored struct {
 	at     time.Time
 }
 
-// scoreOrNil is the score, nil for a message that shares no word with the query.
+// scoreOrNil is the score, nil for a message that no ranking has.
 func (m *scored) scoreOrNil() *float64 {
 	if m.score == 0 {
 		return nil
@@ -112,7 +133,7 @@ func (r *reader) over(budget abi.ContextBudget) bool {
 	return int64(len(r.found)) > *budget.MaxItems || budget.MaxTokens != nil && r.tokens > *budget.MaxTokens
 }
 
-// hits takes messages that share words with the query, best first, until more than the budget is there.
+// hits takes messages that were ranked, best first, until more than the budget is there.
 func (r *reader) hits(best []hit, budget abi.ContextBudget) {
 	for _, x := range best {
 		if r.over(budget) {

@@ -32,21 +32,44 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 		NewGeneration: c.Generation + 1, Trace: &abi.Trace{BackendName: s.config.Provider}}, st.Err()
 }
 
-// health is always ok: the state is the host's own.
+// health is ok, since the state is the host's own; an embedder that gives no vector makes it degraded.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
+	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "immediate",
 		NativeMemoryTypes: []string{"message"}, NativeIngestModes: []string{"verbatim"},
 		NativeQueryModes: []string{"bm25"},
-		Isolation:        "hard", PetObservability: "strong"}, nil
+		Isolation:        "hard", PetObservability: "strong"}
+	if s.embedder != nil {
+		h.NativeQueryModes = append(h.NativeQueryModes, "vector")
+		s.embedder.health(c, h)
+	}
+	return h, nil
 }
 
-// readiness is always ready: a message is stored and indexed with its receipt.
-func readiness(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "indexed with the receipt"}, nil
+// readiness is always ready: a message is stored and indexed with its receipt. It is degraded while messages that words
+// find have no vector.
+func readiness(c *sdk.Call, _ *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
+	s, err := settingsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	ready := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "indexed with the receipt"}
+	if s.embedder == nil {
+		return ready, nil
+	}
+	st := state.Of(c)
+	held, v := readCollection(st), readVectorState(st)
+	if v.model != s.embedder.model {
+		v.done = 0
+	}
+	if v.done < held.messages {
+		ready.Status = abi.ReadinessDegraded
+		ready.Warnings = []string{notEmbedded(held.messages-v.done, &held)}
+	}
+	return ready, st.Err()
 }
 
 // findEvent looks an event up by its id: exact, since messages and receipt are committed together.
