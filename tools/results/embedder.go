@@ -32,8 +32,9 @@ type embedder struct {
 	close func() error
 }
 
-// embedder starts the server. The first time it installs the model's packages into the workplace: 150 MB of downloads.
-func (w *workplace) embedder(ctx context.Context) (*embedder, error) {
+// embedder starts the server on a port; 0: any. The first time it installs the model's packages into the workplace: 150 MB
+// of downloads.
+func (w *workplace) embedder(ctx context.Context, port int) (*embedder, error) {
 	python, err := w.python(ctx)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (w *workplace) embedder(ctx context.Context) (*embedder, error) {
 	if err := os.WriteFile(server, embedderServer, 0o644); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return nil, err
 	}

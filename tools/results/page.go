@@ -25,16 +25,17 @@ const primaryBudget = 1000
 
 // titles say what a column is, in words that promise no more than was run.
 var titles = map[string]string{
-	"no_memory":     "no memory",
-	"random":        "random messages",
-	"full_history":  "full history: the newest turns",
-	"ledger_memory": "ledger_memory, without a model",
-	"bm25":          "bm25",
-	"recall":        "recall, the built-in memory",
-	"hybrid":        "hybrid: bm25 and vectors",
-	"mem0":          "mem0's vector store (infer=false)",
-	"memos":         "MemOS text_mem, fast mode",
-	"evidence":      "the evidence alone",
+	"no_memory":      "no memory",
+	"random":         "random messages",
+	"full_history":   "full history: the newest turns",
+	"ledger_memory":  "ledger_memory, without a model",
+	"bm25":           "bm25",
+	"recall":         "recall, the built-in memory",
+	"hybrid":         "hybrid: bm25 and vectors",
+	"recall_vectors": "recall with an embedding model",
+	"mem0":           "mem0's vector store (infer=false)",
+	"memos":          "MemOS text_mem, fast mode",
+	"evidence":       "the evidence alone",
 }
 
 func title(label string) string {

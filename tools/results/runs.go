@@ -26,13 +26,15 @@ var labs embed.FS
 // every memory is compared with it question by question.
 type experiment struct {
 	name string
-	// server is what package testenv starts for it; empty: none. port is the server's, which the lab file names.
+	// server is what package testenv starts for it; empty: none. port is the server's, which the lab file names; without a
+	// server it is the embedding model's, and 0 means that nothing is started.
 	server string
 	port   int
 }
 
 var experiments = []experiment{
 	{name: "local"},
+	{name: "hybrid", port: 18800},
 	{name: "mem0", server: "mem0", port: 18600},
 	{name: "memos", server: "memos", port: 18700},
 }
@@ -120,7 +122,18 @@ func (w *workplace) experiment(ctx context.Context, x experiment) error {
 		return err
 	}
 	var environment []string
-	if x.server != "" {
+	switch {
+	case x.server == "" && x.port != 0:
+		embedder, err := w.embedder(ctx, x.port)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err := embedder.close(); err != nil {
+				w.say("ending the embedding model: %v", err)
+			}
+		}()
+	case x.server != "":
 		server, closing, err := w.serve(ctx, x)
 		if err != nil {
 			return err
@@ -151,7 +164,7 @@ func (w *workplace) experiment(ctx context.Context, x experiment) error {
 
 // serve starts an experiment's server, with embeddings of the real model and no language model.
 func (w *workplace) serve(ctx context.Context, x experiment) (*testenv.Backend, func(), error) {
-	embedder, err := w.embedder(ctx)
+	embedder, err := w.embedder(ctx, 0)
 	if err != nil {
 		return nil, nil, err
 	}
