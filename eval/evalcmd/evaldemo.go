@@ -19,7 +19,7 @@ const evalDemoHelp = `Makes a pack of made-up people whose preferences change, r
 
 func (a *commands) evalDemoCommand() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{Use: "demo", Short: "See a comparison, in 30 seconds", Long: evalDemoHelp, Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "demo", Short: "See a comparison of memories and an agent, in 20 seconds", Long: evalDemoHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.evalDemo(cmd.Context(), out) }}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "the folder for pack and run, which must be new (default: a "+
 		"temporary one)")
