@@ -78,6 +78,10 @@ type Machine struct {
 	cache  wazero.CompilationCache
 	quick  interruption
 
+	// compiling is held while the engine compiles. wazero 1.12 publishes a module in its cache before the module is whole,
+	// so that a second compilation of the same module could start instances too early.
+	compiling sync.Mutex
+
 	mu       sync.Mutex
 	runtimes map[string]wazero.Runtime // of mh1, by the name of the interruption
 	programs map[Program]bool
@@ -150,12 +154,7 @@ func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Pro
 		m.logger.Warn(warnings[len(warnings)-1], "module", module.Name())
 	}
 	module.Engine, module.Warnings = name, warnings
-	var p Program
-	if module.engine == nil {
-		p, err = m.compileMH1(ctx, way, prepared)
-	} else {
-		p, err = module.engine.Compile(ctx, module, prepared, m.setup(way))
-	}
+	p, err := m.compile(ctx, module, way, prepared)
 	var disk *fs.PathError
 	var known *abi.Error
 	switch {
@@ -172,6 +171,15 @@ func (m *Machine) Compile(ctx context.Context, module *Module, wasm []byte) (Pro
 	defer m.mu.Unlock()
 	m.programs[p] = true
 	return p, nil
+}
+
+func (m *Machine) compile(ctx context.Context, module *Module, way interruption, prepared []byte) (Program, error) {
+	m.compiling.Lock()
+	defer m.compiling.Unlock()
+	if module.engine != nil {
+		return module.engine.Compile(ctx, module, prepared, m.setup(way))
+	}
+	return m.compileMH1(ctx, way, prepared)
 }
 
 // prepare limits how far a module's memory and tables can grow, and rewrites it for the quick interruption. It only
