@@ -53,7 +53,7 @@ func TestATurnThatLeavesInReadsAndIsLostIsFound(t *testing.T) {
 		question.Op = abi.OpRetrieve
 		question.Body = abi.Marshal(&abi.RetrieveRequest{Query: "cat", Scope: e.Scope, SessionID: turn.SessionID})
 		if _, isError, err := enter(&question); err != nil || isError {
-			return nil, false, fmt.Errorf("the question failed: %v", err)
+			return nil, false, fmt.Errorf("the question failed: %w", err)
 		}
 		r := madeUp(turn)
 		r.Trace = &abi.Trace{BackendName: "tiny", Consistency: "committed"}

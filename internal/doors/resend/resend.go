@@ -7,14 +7,15 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
+// The pause before a retry doubles from FirstPause to LongestPause. A slot may ask for more, up to LongestAsked.
 const (
-	// The pause before a retry doubles from FirstPause to LongestPause. A slot may ask for more, up to LongestAsked.
 	FirstPause   = 500 * time.Millisecond
 	LongestPause = 30 * time.Second
 	LongestAsked = 2 * time.Minute
-	// MostFailedInRow failures in a row mean that the slot is at fault, and not the events.
-	MostFailedInRow = 25
 )
+
+// MostFailedInRow is after how many failures in a row the slot is at fault, and not the events.
+const MostFailedInRow = 25
 
 // OfSlot reports whether an error concerns the slot as a whole, so that every other event would fail, too.
 func OfSlot(e *abi.Error) bool {

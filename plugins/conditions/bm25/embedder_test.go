@@ -161,12 +161,12 @@ func TestABatchIsEmbeddedInFewCalls(t *testing.T) {
 	for i := range 50 {
 		batch.Events = append(batch.Events, *said(fmt.Sprint("e", i), i, "tea", "coffee"))
 	}
-	receipts, err := sdktest.Do(e.Host, abi.OpRecordEvents, scope, recordEvents, batch)
+	_, err := sdktest.Do(e.Host, abi.OpRecordEvents, scope, recordEvents, batch)
 	require.NoError(t, err)
 	assert.Len(t, e.Sent, 4, "100 messages, 32 in a call")
 	e.down(t)
 	batch.Events = []abi.MemoryEvent{*said("e0", 0, "tea", "coffee"), *said("e50", 50, "milk")}
-	receipts, err = sdktest.Do(e.Host, abi.OpRecordEvents, scope, recordEvents, batch)
+	receipts, err := sdktest.Do(e.Host, abi.OpRecordEvents, scope, recordEvents, batch)
 	require.NoError(t, err)
 	assert.NotContains(t, strings.Join(receipts.Receipts[0].Receipt.Warnings, " "), "embedder_failed", "a duplicate has its vectors")
 	assert.Contains(t, strings.Join(receipts.Receipts[1].Receipt.Warnings, " "), "embedder_failed")
