@@ -145,7 +145,7 @@ func ExampleHost_Try() {
 	// configure pass
 	// load pass
 	// health pass
-	// invalid_argument in swap: step configure: module bm25 serves no provider "bm26", it serves [bm25 recall]
+	// invalid_argument in swap: step configure: module bm25 serves no provider "bm26", it serves [bm25 hybrid recall]
 }
 
 // Health checks the provider, and says what a caller can expect from it.
