@@ -39,7 +39,7 @@ func native(t *testing.T, method, path string, body any, into any) {
 	}
 	defer answer.Body.Close()
 	text, _ = io.ReadAll(answer.Body)
-	if err := json.Unmarshal(text, into); err != nil || answer.StatusCode != 200 {
+	if err := json.Unmarshal(text, into); err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %s %v: %s", method, path, answer.Status, err, text)
 	}
 }

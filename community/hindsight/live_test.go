@@ -61,7 +61,7 @@ func TestLiveParity(t *testing.T) {
 		var theirs map[string]any
 		err = json.NewDecoder(answer.Body).Decode(&theirs)
 		_ = answer.Body.Close()
-		if err != nil || answer.StatusCode != 200 {
+		if err != nil || answer.StatusCode != http.StatusOK {
 			t.Fatalf("%v %s", err, answer.Status)
 		}
 		results, _ := theirs["results"].([]any)

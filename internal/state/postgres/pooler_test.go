@@ -108,6 +108,8 @@ func TestATransactionThatIsLeftOpenEnds(t *testing.T) {
 func TestAPoolerThatIsNotFitIsRefused(t *testing.T) {
 	brief.Leave(t)
 	server := pgserver.Start(t)
+	_, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
+	require.NoError(t, err)
 	for _, c := range []struct {
 		name, mode, setting, params string
 		kind                        error
@@ -122,14 +124,12 @@ func TestAPoolerThatIsNotFitIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := server.Pooler(t, c.mode, c.setting).URL + c.params
-			_, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
-			require.NoError(t, err)
-			_, err = postgres.Open(t.Context(), postgres.Options{URL: url, Many: true})
+			_, err := postgres.Open(t.Context(), postgres.Options{URL: url, Many: true})
 			require.ErrorIs(t, err, c.kind)
 			require.ErrorContains(t, err, c.text)
 		})
 	}
-	_, err := postgres.Open(t.Context(), postgres.Options{URL: server.URL + "&synchronous_commit=off", Many: true})
+	_, err = postgres.Open(t.Context(), postgres.Options{URL: server.URL + "&synchronous_commit=off", Many: true})
 	require.NoError(t, err, "the server itself takes it")
 }
 
