@@ -94,7 +94,7 @@ func (h *Host) listEvents(ctx context.Context, p *Provider, q *report.EventQuery
 		id := string(r.Key[len(space):])
 		var e *delivery.Entry
 		if table == delivery.TableEntries {
-			e, err = delivery.Decode(r.Value)
+			e, err = delivery.Decode(id, r.Value)
 		} else {
 			e, err = h.ledger.Entry(ctx, space, id)
 		}

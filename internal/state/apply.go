@@ -13,6 +13,8 @@ type writer struct {
 	kv, logs, names, usage, table *bbolt.Bucket
 	// used caches the usage of the spaces that the transaction touched, until flush writes it.
 	used map[Space]int64
+	// fill is how full split pages of keys and tables are left.
+	fill float64
 }
 
 func newWriter(tx *bbolt.Tx) (*writer, error) {
@@ -27,8 +29,28 @@ func newWriter(tx *bbolt.Tx) (*writer, error) {
 			return nil, err
 		}
 	}
-	w.logs.FillPercent = 0.9 // logs grow at their ends, so a page that was split is hardly written to again
+	w.logs.FillPercent = fullPages // logs grow at their ends, so a page that was split is hardly written to again
 	return w, nil
+}
+
+// fullPages is how full bbolt leaves the pages that it splits, if little will be written to them again. Its default of
+// one half suits single writes at random keys.
+const fullPages = 0.9
+
+// bulkOps is the number of operations from which a batch counts as an import.
+const bulkOps = 64
+
+// fillPages prepares for a group of batches. The keys of an import are next to each other: with bbolt's default every
+// page of them would stay half empty.
+func (w *writer) fillPages(group []*request) {
+	ops := 0
+	for _, r := range group {
+		ops += r.batch.Len()
+	}
+	if w.fill = bbolt.DefaultFillPercent; ops >= bulkOps*len(group) {
+		w.fill = fullPages
+	}
+	w.kv.FillPercent = w.fill
 }
 
 // writes reports whether a batch has anything besides preconditions.
@@ -217,6 +239,7 @@ func (w *writer) putRecord(table Table, key string, value []byte) error {
 	if err != nil {
 		return err
 	}
+	t.FillPercent = w.fill
 	return t.Put([]byte(key), seal([]byte(key), value))
 }
 

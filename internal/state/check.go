@@ -60,7 +60,8 @@ func checkStructure(f *os.File) error {
 	if freelist == noFreelist {
 		return nil
 	}
-	return c.freelist(freelist)
+	_, err = c.freelist(freelist)
+	return err
 }
 
 type checker struct {
@@ -262,14 +263,14 @@ func (c *checker) pair(p *page, i int, key, e []byte, depth int) error {
 	return c.elements(in, nil, nil, depth+1)
 }
 
-// freelist checks the list of free pages: writing to one that is in use would destroy it.
-func (c *checker) freelist(id uint64) error {
+// freelist reads and checks the list of free pages: writing to one that is in use would destroy it.
+func (c *checker) freelist(id uint64) ([]uint64, error) {
 	p, err := c.claim(id, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.flags != flagFreelist {
-		return damaged("page %d has type %#x, want the list of free pages", id, p.flags)
+		return nil, damaged("page %d has type %#x, want the list of free pages", id, p.flags)
 	}
 	from, count := pageHeader, uint64(p.count)
 	if p.count == countInIDs {
@@ -278,20 +279,37 @@ func (c *checker) freelist(id uint64) error {
 		}
 	}
 	if count > c.pages {
-		return damaged("the list of free pages in page %d says %d, more than there are", id, count)
+		return nil, damaged("the list of free pages in page %d says %d, more than there are", id, count)
 	}
 	ids := p.bytes(from, int(count)*8)
 	if ids == nil {
-		return damaged("the list of free pages in page %d says %d, more than fit", id, count)
+		return nil, damaged("the list of free pages in page %d says %d, more than fit", id, count)
 	}
-	last := uint64(1)
-	for ; len(ids) > 0; ids = ids[8:] {
-		free := binary.NativeEndian.Uint64(ids)
-		if free <= last || free >= c.pages || c.seen[free] {
-			return damaged("the list of free pages in page %d names page %d, which is in use, twice there or beyond "+
-				"the end", id, free)
+	free, last := make([]uint64, count), uint64(1)
+	for i := range free {
+		free[i] = binary.NativeEndian.Uint64(ids[8*i:])
+		if free[i] <= last || free[i] >= c.pages || c.seen[free[i]] {
+			return nil, damaged("the list of free pages in page %d names page %d, which is in use, twice there or beyond "+
+				"the end", id, free[i])
 		}
-		last = free
+		last = free[i]
 	}
-	return nil
+	return free, nil
+}
+
+// listFree returns the free pages of a file whose structure is sound, and the size of a page. Pages that only the
+// newest meta page does not lead to are among them. No transaction may be committed at the same time.
+func listFree(f *os.File) (free []uint64, pageSize int, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	c := &checker{f: f, size: info.Size()}
+	_, freelist, err := c.readMeta()
+	if err != nil {
+		return nil, 0, err
+	}
+	c.seen = make([]bool, c.pages)
+	free, err = c.freelist(freelist)
+	return free, c.pageSize, err
 }

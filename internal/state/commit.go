@@ -207,6 +207,7 @@ func (s *Bolt) applyGroup(tx *bbolt.Tx, group []*request) (wrote, again bool) {
 		failAll(group, s.fail("commit", err))
 		return false, false
 	}
+	w.fillPages(group)
 	for _, r := range group {
 		if r.err != nil {
 			continue

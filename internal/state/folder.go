@@ -18,10 +18,11 @@ import (
 // DataFile is the store's file in the data folder.
 const DataFile = "state.db"
 
-// Schema is the version of the data file's content. Opening a file of schema 1 upgrades it to schema 2 unless
-// Options.Upgrade refuses. An older memhost rejects schema 2, in which the host's ledger stores sessions.
+// Schema is the version of the data file's content. Opening a file of an older schema upgrades it unless Options.Upgrade
+// refuses. An older memhost rejects schemas that are newer than its own: since schema 2 the host's ledger stores
+// sessions, and since schema 3 it stores receipts without what the key says and without empty fields.
 const (
-	Schema       = 2
+	Schema       = 3
 	oldestSchema = 1
 )
 

@@ -229,7 +229,7 @@ func TestAnOlderSchemaIsRaised(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	edit(t, dir, func(tx *bbolt.Tx) error {
-		require.Equal(t, "2", string(tx.Bucket([]byte(bucketMeta)).Get([]byte(keySchema))))
+		require.Equal(t, "3", string(tx.Bucket([]byte(bucketMeta)).Get([]byte(keySchema))))
 		return nil
 	})
 }
@@ -244,9 +244,9 @@ func TestSchemaMustBeThisOne(t *testing.T) {
 		kind error
 		text string
 	}{
-		{"newer", schema("7"), ErrSchema, "was made by a newer memhost (schema 7, this one reads 2); use that " +
+		{"newer", schema("7"), ErrSchema, "was made by a newer memhost (schema 7, this one reads 3); use that " +
 			"version or another --data folder"},
-		{"older", schema("0"), ErrSchema, "was made by an older memhost (schema 0, this one reads 2), and there is " +
+		{"older", schema("0"), ErrSchema, "was made by an older memhost (schema 0, this one reads 3), and there is " +
 			"no migration from it"},
 		{"before there were schemas", func(tx *bbolt.Tx) error {
 			return tx.DeleteBucket([]byte(bucketMeta))

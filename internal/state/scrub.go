@@ -3,8 +3,6 @@ package state
 import (
 	"context"
 	"fmt"
-
-	"go.etcd.io/bbolt"
 )
 
 var _ Scrubber = (*Bolt)(nil)
@@ -34,7 +32,7 @@ func (s *Bolt) Scrub(ctx context.Context) error {
 	if err != nil {
 		return s.fail("scrub", err)
 	}
-	err = guard(func() error { return s.overwriteFree(ctx, tx) })
+	err = guard(func() error { return s.overwriteFree(ctx) })
 	_ = tx.Rollback() // it changed nothing
 	return s.fail("scrub", err)
 }
@@ -43,24 +41,17 @@ func (s *Bolt) Scrub(ctx context.Context) error {
 func (s *Bolt) Outside() []string { return nil }
 
 // overwriteFree is Scrub inside its transaction.
-func (s *Bolt) overwriteFree(ctx context.Context, tx *bbolt.Tx) error {
+func (s *Bolt) overwriteFree(ctx context.Context) error {
 	// The newest meta page must be on disk: the previous one refers to pages that are free now.
 	if err := s.file.Sync(); err != nil {
 		return err
 	}
-	size := s.db.Info().PageSize
+	free, size, err := listFree(s.file)
+	if err != nil {
+		return err
+	}
 	zeros := make([]byte, size)
-	for id := 0; ; id++ {
-		page, err := tx.Page(id)
-		if err != nil {
-			return err
-		}
-		if page == nil {
-			return s.file.Sync()
-		}
-		if page.Type != "free" {
-			continue
-		}
+	for _, id := range free {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("state: scrub: %w", err)
 		}
@@ -68,4 +59,5 @@ func (s *Bolt) overwriteFree(ctx context.Context, tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	return s.file.Sync()
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 )
 
 var ctx = context.Background()
@@ -389,4 +391,29 @@ func TestCancelledContextReadsAndCommitsNothing(t *testing.T) {
 	v, err := s.Get(ctx, space(1), "k")
 	require.NoError(t, err)
 	require.Zero(t, v)
+}
+
+// TestAnImportFillsItsPages: with bbolt's default every page of an import stays half empty.
+func TestAnImportFillsItsPages(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{Durability: DurabilityProcess})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	value := bytes.Repeat([]byte("x"), 250)
+	for n := range 100 {
+		var b Batch
+		space := Space{byte(n * 37)}
+		for i := range 2 * bulkOps {
+			b.Put(space, fmt.Sprintf("key %04d", i), value, 0)
+			b.PutRecord("t", fmt.Appendf(space[:], "key %04d", i), value)
+		}
+		_, err := s.Commit(t.Context(), &b)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.view(t.Context(), "test", func(tx *bbolt.Tx) error {
+		for _, b := range []*bbolt.Bucket{tx.Bucket([]byte(bucketKV)), tx.Bucket([]byte(bucketTables)).Bucket([]byte("t"))} {
+			used := b.Stats()
+			require.Greater(t, float64(used.LeafInuse)/float64(used.LeafAlloc), 0.75)
+		}
+		return nil
+	}))
 }

@@ -4,7 +4,9 @@ package loadtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -139,10 +141,22 @@ func (l *load) onFile(name, durability string) *arm {
 	dir := l.t.TempDir()
 	l.configure(dir, fmt.Sprintf("data: {durability: %s}\n", durability))
 	a := l.open(name, dir)
-	a.stored = func() int64 {
-		info, err := os.Stat(filepath.Join(dir, "data", "state.db"))
+	a.stored = func() (bytes int64) {
+		err := filepath.WalkDir(filepath.Join(dir, "data"), func(_ string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || err == nil && entry.IsDir() {
+				return nil // a segment that was merged
+			}
+			info, err := entry.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err == nil {
+				bytes += info.Size()
+			}
+			return err
+		})
 		require.NoError(l.t, err)
-		return info.Size()
+		return bytes
 	}
 	a.before = a.stored()
 	return a

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"slices"
 	"sync"
 	"time"
@@ -119,12 +120,43 @@ func (e *Entry) Markers() []string {
 
 const entryHead = len(Hash{}) + 1 + 8 // hash, state, ms since 1970
 
-// entrySession precedes a session id. In a record without one, the receipt is there instead, which starts with '{'.
-const entrySession = 's'
+// entrySession precedes a session id, entryReceipt a receipt. Records written before receipts were shortened have a
+// whole receipt instead, which starts with '{'.
+const (
+	entrySession = 's'
+	entryReceipt = 'r'
+)
+
+// storedReceipt is a receipt without its event id, which the key has, and without its trace. Empty fields are left out.
+type storedReceipt struct {
+	Status        abi.WriteStatus   `json:"s"`
+	NativeIDs     []string          `json:"n,omitempty"`
+	NativeIDsKind abi.NativeIDsKind `json:"k,omitempty"`
+	StoredCount   *int64            `json:"c,omitempty"`
+	Markers       []string          `json:"m,omitempty"`
+	Warnings      []string          `json:"w,omitempty"`
+	LatencyMS     float64           `json:"l,omitempty"`
+}
+
+func shorten(r *abi.WriteReceipt) *storedReceipt {
+	return &storedReceipt{r.Status, r.NativeIDs, r.NativeIDsKind, r.StoredCount, r.Markers, r.Warnings, r.LatencyMS}
+}
+
+func (s *storedReceipt) receipt(eventID string) *abi.WriteReceipt {
+	list := func(l []string) []string {
+		if l == nil {
+			return []string{}
+		}
+		return l
+	}
+	return &abi.WriteReceipt{EventID: eventID, Status: s.Status, NativeIDs: list(s.NativeIDs),
+		NativeIDsKind: s.NativeIDsKind, StoredCount: s.StoredCount, Markers: list(s.Markers), Warnings: list(s.Warnings),
+		LatencyMS: s.LatencyMS}
+}
 
 // Encode returns the stored form: hash(32), state(1), time of sending(8), then the session and the receipt, if any:
 //
-//	's' length(uvarint) session id   receipt in JSON without its trace
+//	's' length(uvarint) session id   'r' storedReceipt in JSON
 func (e *Entry) Encode() []byte {
 	b := make([]byte, 0, 256)
 	b = append(append(b, e.Hash[:]...), byte(e.State))
@@ -135,9 +167,11 @@ func (e *Entry) Encode() []byte {
 	if e.Receipt == nil {
 		return b
 	}
-	kept := *e.Receipt
-	kept.Trace, kept.Duplicate, kept.RetryAfterMS = nil, false, nil
-	return abi.AppendJSON(b, &kept)
+	text, err := json.Marshal(shorten(e.Receipt))
+	if err != nil { // only a latency that is no number, which no receipt has
+		panic(err)
+	}
+	return append(append(b, entryReceipt), text...)
 }
 
 func errDamaged() *abi.Error {
@@ -145,10 +179,10 @@ func errDamaged() *abi.Error {
 		WithHint("nothing was sent; restore the data folder, or reset the scope")
 }
 
-// Decode reads an Entry from its stored form.
+// Decode reads an event's Entry from its stored form.
 //
 // Errors: unavailable (state) for a damaged record.
-func Decode(stored []byte) (*Entry, error) {
+func Decode(eventID string, stored []byte) (*Entry, error) {
 	record := stored
 	// the first format: nothing between hash and receipt
 	if len(record) > len(Hash{}) && record[len(Hash{})] == '{' {
@@ -163,7 +197,15 @@ func Decode(stored []byte) (*Entry, error) {
 	if !ok {
 		return nil, errDamaged()
 	}
-	if len(text) > 0 {
+	switch {
+	case len(text) == 0:
+	case text[0] == entryReceipt:
+		var receipt storedReceipt
+		if json.Unmarshal(text[1:], &receipt) != nil {
+			return nil, errDamaged()
+		}
+		e.Receipt = receipt.receipt(eventID)
+	default:
 		e.Receipt = new(abi.WriteReceipt)
 		if abi.Unmarshal(text, e.Receipt) != nil {
 			return nil, errDamaged()
@@ -217,17 +259,18 @@ func (l *Ledger) Entry(ctx context.Context, space state.Space, eventID string) (
 	if stored == nil {
 		return nil, nil
 	}
-	return Decode(stored)
+	return Decode(eventID, stored)
 }
 
 // Each visits the events of a space.
 func (l *Ledger) Each(ctx context.Context, space state.Space, visit func(eventID string, e *Entry) error) error {
 	return state.EachRecord(ctx, l.store, TableEntries, space[:], func(r state.KeyValue) error {
-		e, err := Decode(r.Value)
+		id := string(r.Key[len(space):])
+		e, err := Decode(id, r.Value)
 		if err != nil {
 			return err
 		}
-		return visit(string(r.Key[len(space):]), e)
+		return visit(id, e)
 	})
 }
 
@@ -326,7 +369,7 @@ func (l *Ledger) Sweep(ctx context.Context, b *state.Batch) error {
 	}
 	before := l.now().Add(-l.retention)
 	for _, r := range records {
-		e, err := Decode(r.Value)
+		e, err := Decode(string(r.Key[len(state.Space{}):]), r.Value)
 		if err != nil || e.Unseen() || e.State == Empty || !e.SentAt.Before(before) {
 			continue
 		}
