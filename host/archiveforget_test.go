@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
@@ -30,10 +33,10 @@ func TestTheArchiveForgetsSealedAndOpenEvents(t *testing.T) {
 
 	out := map[string]bool{"e0": true, "e1": true, "e60": true, fmt.Sprint("e", events-1): true}
 	matches := func(e *abi.MemoryEvent) bool { return out[e.EventID] }
-	gone, err := h.archive.Forget(ctx, matches, nil)
+	gone, err := h.archive.Forget(ctx, TestScope.PersonaID, matches, nil)
 	require.NoError(t, err)
 	require.Len(t, gone, len(out))
-	again, err := h.archive.Forget(ctx, matches, nil)
+	again, err := h.archive.Forget(ctx, TestScope.PersonaID, matches, nil)
 	require.NoError(t, err)
 	require.Empty(t, again)
 
@@ -73,10 +76,10 @@ func TestAnOpenArchiveOfForgottenEventsOnly(t *testing.T) {
 	ctx := context.Background()
 	h := Open(t, Options{Archive: true})
 	Fill(t, h, 0, 5)
-	_, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID != "e4" }, nil)
+	_, err := h.archive.Forget(ctx, TestScope.PersonaID, func(e *abi.MemoryEvent) bool { return e.EventID != "e4" }, nil)
 	require.NoError(t, err)
 	require.Len(t, AllArchived(t, h, 2), 1, "the event behind a page of forgotten ones is found")
-	_, err = h.archive.Forget(ctx, func(*abi.MemoryEvent) bool { return true }, nil)
+	_, err = h.archive.Forget(ctx, TestScope.PersonaID, func(*abi.MemoryEvent) bool { return true }, nil)
 	require.NoError(t, err)
 	require.Empty(t, AllArchived(t, h, 2))
 }
@@ -92,12 +95,12 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	require.NoError(t, err)
 	text[len(text)/2] ^= 1
 	require.NoError(t, os.WriteFile(files[0], text, 0o600))
-	gone, err := h.archive.Forget(ctx, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e159" },
+	gone, err := h.archive.Forget(ctx, TestScope.PersonaID, func(e *abi.MemoryEvent) bool { return e.EventID == "e0" || e.EventID == "e159" },
 		nil)
 	require.False(t, RequireCode(t, err, abi.CodeUnavailable, "was changed after it was sealed").Retryable)
 	require.Len(t, gone, 1, "what is not damaged forgets")
 	called, leave := context.WithCancel(ctx)
-	_, err = h.archive.Forget(called, func(*abi.MemoryEvent) bool {
+	_, err = h.archive.Forget(called, TestScope.PersonaID, func(*abi.MemoryEvent) bool {
 		leave()
 		return false
 	}, nil)
@@ -119,4 +122,74 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	stats, err := h.given.ArchiveStats(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, stats.Events, "what waits to be filled in forgets it, too")
+}
+
+// TestForgettingReadsTheSegmentsOfThePersonOnly: an archive of millions of events is not unpacked to forget one person.
+func TestForgettingReadsTheSegmentsOfThePersonOnly(t *testing.T) {
+	ctx := context.Background()
+	h := Open(t, Options{Archive: true})
+	fill := func(who string, from, to int) {
+		batch := new(abi.EventBatch)
+		for i := from; i < to; i++ {
+			e := Event(fmt.Sprint(who, i), strings.Repeat("lorem ipsum ", 400))
+			e.UserID = who
+			batch.Events = append(batch.Events, *e)
+		}
+		_, err := h.Archive().ArchiveAdd(ctx, batch)
+		require.NoError(t, err)
+		Tend(t, h)
+	}
+	fill("ann", 0, 160)
+	fill("ben", 0, 160)
+	var files []string // of ann alone
+	for _, info := range Sealed(t, h) {
+		if info.Last <= 160 {
+			files = append(files, filepath.Join(h.archive.Dir, info.Name()))
+		}
+	}
+	require.NotEmpty(t, files)
+	hide := func(from, to string) {
+		for _, file := range files {
+			require.NoError(t, os.Rename(file+from, file+to))
+		}
+	}
+	forget := func(who string) (gone []*abi.MemoryEvent, err error) {
+		return h.archive.Forget(ctx, who, func(e *abi.MemoryEvent) bool { return e.UserID == who }, nil)
+	}
+	forgotten := 0
+	unreadable := func(who string) {
+		hide("", ".away")
+		defer hide(".away", "")
+		gone, err := forget(who)
+		RequireCode(t, err, abi.CodeUnavailable, "is gone")
+		forgotten += len(gone) // in other segments
+	}
+	unread := func(who string) {
+		hide("", ".away")
+		defer hide(".away", "")
+		gone, err := forget(who)
+		require.NoError(t, err)
+		require.Empty(t, gone)
+	}
+	unread("nobody")
+	unreadable("ann")
+	unread("nobody")
+
+	var b state.Batch // as in a folder of an older memhost
+	for _, info := range Sealed(t, h) {
+		b.DeleteRecord("segment_people", binary.BigEndian.AppendUint64(nil, uint64(info.First)))
+	}
+	_, err := h.store.Commit(ctx, &b)
+	require.NoError(t, err)
+	unreadable("nobody")
+	_, err = forget("nobody")
+	require.NoError(t, err)
+	unread("nobody") // the last request has stored whose events the segments have
+
+	for _, who := range []string{"ann", "ben"} {
+		gone, err := forget(who)
+		require.NoError(t, err)
+		forgotten += len(gone)
+	}
+	require.Equal(t, 2*160, forgotten)
 }

@@ -139,7 +139,7 @@ func (f *ownForgotten) forget(ctx context.Context, h *Host, r *abi.ForgetRequest
 			return h.commit(ctx, &b)
 		}
 	}
-	forgotten, err := h.forgetKept(ctx, matches, note)
+	forgotten, err := h.forgetKept(ctx, r.Scope.PersonaID, matches, note)
 	f.events = idsOf(forgotten)
 	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: continue with the rest
 		f.damage, err = abi.AsError(err).Message, nil
@@ -251,10 +251,11 @@ func (o *operation) forgetDeliveries(ctx context.Context, r *abi.ForgetRequest, 
 func (o *operation) forgetAtOthers(ctx context.Context, b *state.Batch, r *abi.ForgetRequest, ids []string,
 	receipt *abi.ForgetReceipt) error {
 	h := o.slot.host
+	mayBe := scopeOfPerson(r.Scope.PersonaID)
 	return h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var other scopeRecord
 		key := scopeKey(kv.Key)
-		if json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.followers.owns(&other) ||
+		if !mayBe(kv.Value) || json.Unmarshal(kv.Value, &other) != nil || key == o.scope.key || o.slot.followers.owns(&other) ||
 			other.RunID != r.Scope.RunID ||
 			other.PersonaID != r.Scope.PersonaID {
 			return nil

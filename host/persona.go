@@ -96,7 +96,7 @@ func (s *Slot) ErasePersona(ctx context.Context, r *report.PersonaRequest, find 
 // eraseOwn removes what the host itself holds about the person.
 func (x *personErasure) eraseOwn(ctx context.Context, scopes []scopeRecord) {
 	h, r := x.slot.host, x.request
-	gone, err := h.forgetKept(ctx, func(e *abi.MemoryEvent) bool {
+	gone, err := h.forgetKept(ctx, r.PersonaID, func(e *abi.MemoryEvent) bool {
 		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
 	}, nil)
 	x.receipt.ArchivedEvents = int64(len(gone))
@@ -129,8 +129,12 @@ func (h *Host) notePerson(ctx context.Context, r *report.PersonaRequest) error {
 
 // scopesOfPerson returns the scopes of a person that the data folder knows.
 func (h *Host) scopesOfPerson(ctx context.Context, r *report.PersonaRequest) (list []scopeRecord, err error) {
+	mayBe := scopeOfPerson(r.PersonaID)
 	err = h.eachRecord(ctx, tableScopes, nil, func(kv state.KeyValue) error {
 		var record scopeRecord
+		if !mayBe(kv.Value) {
+			return nil
+		}
 		if json.Unmarshal(kv.Value, &record) != nil {
 			return abi.NewError(abi.CodeUnavailable, "state: the record of a scope is damaged").WithReason("state")
 		}

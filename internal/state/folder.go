@@ -197,7 +197,7 @@ func checkFile(dir, path string, opts Options) error {
 	return nil
 }
 
-// oldCopy is the suffix of the copy of a data file that is made before an upgrade: state.db.schema1.
+// oldCopy is the suffix of the copy of a data file that is made before an upgrade: state.db.schema2.
 const oldCopy = ".schema"
 
 // keepOld copies a data file of an older schema, unless an earlier attempt did, and returns the copy's name; "" if the

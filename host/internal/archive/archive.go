@@ -22,17 +22,20 @@ import (
 
 // Tables of the archive.
 const (
-	TableEntries  state.Table = "archive"  // number(8) -> Entry, JSON: entries that are not sealed yet
-	tableSegments state.Table = "segments" // number of the first entry(8) -> segments.Info, JSON
+	TableEntries  state.Table = "archive"        // number(8) -> Entry, JSON: entries that are not sealed yet
+	tableSegments state.Table = "segments"       // number of the first entry(8) -> segments.Info, JSON
+	tablePeople   state.Table = "segment_people" // number of the first entry(8) -> whose events it has (people.go)
 
 	// Given events have the same tables under other names (Options.Given).
 	tableGiven         state.Table = "given"
 	tableGivenSegments state.Table = "given_segments"
+	tableGivenPeople   state.Table = "given_segment_people"
 )
 
 // Tables returns the archive's tables. Like the segment files, they belong to the data folder.
 func Tables() []state.Table {
-	return []state.Table{TableEntries, tableSegments, tableErased, tableGiven, tableGivenSegments}
+	return []state.Table{TableEntries, tableSegments, tablePeople, tableErased, tableGiven, tableGivenSegments,
+		tableGivenPeople}
 }
 
 const (
@@ -85,8 +88,8 @@ type Options struct {
 // Archive is the archive of a data folder. Open creates it.
 type Archive struct {
 	Options
-	// entries and catalogue are the names of its tables.
-	entries, catalogue state.Table
+	// entries, catalogue and whose are the names of its tables.
+	entries, catalogue, whose state.Table
 
 	mu sync.Mutex
 	// next is the number of the next entry; inFlight has the numbers whose commit has not ended.
@@ -117,9 +120,9 @@ type Archive struct {
 
 // Open reads the archive of the data folder. Start starts its maintenance.
 func Open(ctx context.Context, o Options) (*Archive, error) {
-	a := &Archive{Options: o, next: 1, entries: TableEntries, catalogue: tableSegments}
+	a := &Archive{Options: o, next: 1, entries: TableEntries, catalogue: tableSegments, whose: tablePeople}
 	if o.Given {
-		a.entries, a.catalogue = tableGiven, tableGivenSegments
+		a.entries, a.catalogue, a.whose = tableGiven, tableGivenSegments, tableGivenPeople
 	}
 	list, err := a.Segments(ctx)
 	if err != nil {

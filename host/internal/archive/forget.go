@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
-// Forget removes matching events from the archive, and returns them. Each is replaced by a line with its number and
+// Forget removes matching events of a person from the archive, and returns them. Each is replaced by a line with its number and
 // times:
 //
 //	{"seq":17,"at":"2026-03-02T08:00:01.000Z","forgotten":"2026-04-01T10:00:00.000Z"}
@@ -19,7 +19,7 @@ import (
 // continues. note, which may be nil, is called before events are removed; if it fails, they are kept.
 //
 // Errors: those of the store and the folder, and unavailable for a damaged segment, whose content is unknown.
-func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) bool,
+func (a *Archive) Forget(ctx context.Context, userID string, matches func(*abi.MemoryEvent) bool,
 	note func([]*abi.MemoryEvent) error) (erased []*abi.MemoryEvent, err error) {
 	if note == nil {
 		note = func([]*abi.MemoryEvent) error { return nil }
@@ -37,7 +37,14 @@ func (a *Archive) Forget(ctx context.Context, matches func(*abi.MemoryEvent) boo
 	defer a.forgetUnpacked()
 	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
-		more, failed := a.forgetInSegment(ctx, info, at, matches, note)
+		whose, known, failed := a.peopleOf(ctx, info)
+		if known && !whose.has(userID) {
+			continue
+		}
+		var more []*abi.MemoryEvent
+		if failed == nil {
+			more, failed = a.forgetInSegment(ctx, info, known, at, matches, note)
+		}
 		erased, err = append(erased, more...), Graver(err, failed) // a damaged segment must not keep events in the others
 	}
 	more, failed := a.forgetOpen(ctx, at, matches, note)
@@ -63,32 +70,44 @@ func (a *Archive) forgetUnpacked() {
 	a.mu.Unlock()
 }
 
-// forgetInSegment is Forget for one segment. The caller holds changing.
-func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, at string,
+// forgetInSegment is Forget for one segment. listed is set if its people are known; otherwise it stores them. The caller
+// holds changing.
+func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, listed bool, at string,
 	matches func(*abi.MemoryEvent) bool, note func([]*abi.MemoryEvent) error) (erased []*abi.MemoryEvent, err error) {
 	text, err := segments.Read(a.Dir, info)
 	if err != nil {
 		return nil, errDamaged(err.Error())
 	}
-	kept, forgotten := make([]byte, 0, len(text)), info.Forgotten
+	kept, forgotten, whose := make([]byte, 0, len(text)), info.Forgotten, people{}
 	for line := range bytes.Lines(text) {
-		left, event, err := forgetLine(line, at, matches)
+		left, event, gone, err := forgetLine(line, at, matches)
 		if err != nil {
 			return nil, errDamaged("segment " + info.Name() + ": " + err.Error())
 		}
-		if event != nil {
+		switch {
+		case gone:
 			erased, forgotten = append(erased, event), forgotten+1
 			left = append(left, '\n')
+		case event != nil:
+			whose.add(event.UserID)
 		}
 		kept = append(kept, left...)
 	}
+	whose = whose.sorted()
 	if len(erased) == 0 {
-		return nil, nil
+		if listed {
+			return nil, nil
+		}
+		var b state.Batch
+		b.PutRecord(a.whose, numberKey(info.First), whose.encode())
+		_, err = a.Store.Commit(ctx, &b)
+		return nil, state.ContractError(err)
 	}
 	if err := note(erased); err != nil {
 		return nil, err
 	}
-	return erased, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten))
+	return erased, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten,
+		whose))
 }
 
 // forgetOpen is Forget for unsealed entries. The caller holds changing.
@@ -97,11 +116,11 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	var smaller int64
 	var b state.Batch
 	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
-		left, event, err := forgetLine(r.Value, at, matches)
+		left, event, gone, err := forgetLine(r.Value, at, matches)
 		if err != nil {
 			return errDamaged(err.Error())
 		}
-		if event != nil {
+		if gone {
 			erased = append(erased, event)
 			smaller += int64(len(r.Value) - len(left))
 			b.PutRecord(a.entries, r.Key, left)
@@ -123,24 +142,24 @@ func (a *Archive) forgetOpen(ctx context.Context, at string, matches func(*abi.M
 	return erased, nil
 }
 
-// forgetLine returns the replacement of a line: the line itself if its event does not match, else its tombstone, along
-// with the removed event.
-func forgetLine(line []byte, at string, matches func(*abi.MemoryEvent) bool) (left []byte, gone *abi.MemoryEvent,
-	err error) {
+// forgetLine returns the replacement of a line: the line itself if its event does not match, else its tombstone. event
+// is nil if it was forgotten before; gone reports that the line's event is to be removed.
+func forgetLine(line []byte, at string, matches func(*abi.MemoryEvent) bool) (left []byte, event *abi.MemoryEvent,
+	gone bool, err error) {
 	var e Entry
 	if err := json.Unmarshal(line, &e); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	if e.Forgotten != "" {
-		return line, nil, nil
+		return line, nil, false, nil
 	}
-	event, err := e.Decode()
+	event, err = e.Decode()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	if !matches(event) {
-		return line, nil, nil
+		return line, event, false, nil
 	}
 	left, err = json.Marshal(&Entry{Seq: e.Seq, At: e.At, Forgotten: at})
-	return left, event, err
+	return left, event, true, err
 }

@@ -89,15 +89,23 @@ func (a *Archive) merge(ctx context.Context) error {
 		text = append(text, part...)
 		forgotten += info.Forgotten
 	}
-	return a.replace(ctx, small, text, forgotten)
+	whose, known, err := a.peopleOfAll(ctx, small)
+	if err != nil {
+		return err
+	}
+	if !known {
+		whose = nil
+	}
+	return a.replace(ctx, small, text, forgotten, whose)
 }
 
 // replace replaces segments by one that contains text, or by none if text is empty. forgotten is how many of the text's
-// lines belong to forgotten events.
-func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64) (err error) {
+// lines belong to forgotten events, whose are the people of the others; nil if they are not known.
+func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64, whose people) (
+	err error) {
 	var b state.Batch
 	for _, info := range old {
-		b.DeleteRecord(a.catalogue, numberKey(info.First))
+		a.dropSegment(&b, info)
 	}
 	var info segments.Info
 	if len(text) > 0 {
@@ -106,7 +114,7 @@ func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte,
 		if info, err = segments.Write(a.Dir, info, text); err != nil {
 			return err
 		}
-		if err := a.putSegment(&b, info); err != nil {
+		if err := a.putSegment(&b, info, whose); err != nil {
 			return err
 		}
 	}
@@ -133,18 +141,28 @@ func (a *Archive) seal(ctx context.Context) (bool, error) {
 	info := segments.Info{First: entries[0].Seq, Last: entries[len(entries)-1].Seq, Oldest: entries[0].At,
 		Newest: entries[len(entries)-1].At}
 	var b state.Batch
-	text := make([]byte, 0, size+int64(len(entries)))
+	text, whose, readable := make([]byte, 0, size+int64(len(entries))), make(people, 0, len(entries)), true
 	for _, e := range entries {
 		text = append(append(text, e.line...), '\n')
+		b.DeleteRecord(a.entries, numberKey(e.Seq))
 		if e.Forgotten != "" {
 			info.Forgotten++
+			continue
 		}
-		b.DeleteRecord(a.entries, numberKey(e.Seq))
+		event, err := e.Decode()
+		if err != nil { // a check reports it
+			readable = false
+			continue
+		}
+		whose.add(event.UserID)
+	}
+	if whose = whose.sorted(); !readable {
+		whose = nil
 	}
 	if info, err = segments.Write(a.Dir, info, text); err != nil {
 		return false, err
 	}
-	if err := a.putSegment(&b, info); err != nil {
+	if err := a.putSegment(&b, info, whose); err != nil {
 		return false, err
 	}
 	if err = a.commitLeaving(ctx, &b, size); err != nil {
@@ -174,12 +192,22 @@ func (a *Archive) commitLeaving(ctx context.Context, b *state.Batch, bytes int64
 	return nil
 }
 
-func (a *Archive) putSegment(b *state.Batch, info segments.Info) error {
+func (a *Archive) putSegment(b *state.Batch, info segments.Info, whose people) error {
 	record, err := json.Marshal(info)
-	if err == nil {
-		b.PutRecord(a.catalogue, numberKey(info.First), record)
+	if err != nil {
+		return err
 	}
-	return err
+	b.PutRecord(a.catalogue, numberKey(info.First), record)
+	if whose != nil {
+		b.PutRecord(a.whose, numberKey(info.First), whose.encode())
+	}
+	return nil
+}
+
+// dropSegment removes what the store has about a segment.
+func (a *Archive) dropSegment(b *state.Batch, info segments.Info) {
+	b.DeleteRecord(a.catalogue, numberKey(info.First))
+	b.DeleteRecord(a.whose, numberKey(info.First))
 }
 
 // letGo removes what was archived before a time: open entries, and segments whose entries are all older.
@@ -193,7 +221,7 @@ func (a *Archive) letGo(ctx context.Context, before time.Time) error {
 	for _, info := range list {
 		if olderThan(info.Newest, before) {
 			removed = append(removed, info)
-			b.DeleteRecord(a.catalogue, numberKey(info.First))
+			a.dropSegment(&b, info)
 		}
 	}
 	entries, _, err := a.open(ctx, 0, a.Settled(), SealBytes, 0)
@@ -331,7 +359,7 @@ func (a *Archive) Clear(ctx context.Context) error {
 	}
 	var b state.Batch
 	for _, info := range list {
-		b.DeleteRecord(a.catalogue, numberKey(info.First))
+		a.dropSegment(&b, info)
 	}
 	err = state.EachRecord(ctx, a.Store, a.entries, nil, func(r state.KeyValue) error {
 		b.DeleteRecord(a.entries, r.Key)

@@ -10,7 +10,7 @@ import (
 const upgradeHelp = `Brings the data folder of a stopped slot to the format of this version. memhost run does the same when it starts; other commands refuse a
 folder of an older format and change nothing.
 
-A copy of the old state.db stays beside it (state.db.schema1) until a slot on the folder first stops cleanly. To go back until then, stop the slot, put
+A copy of the old state.db stays beside it (state.db.schema2 for schema 2) until a slot on the folder first stops cleanly. To go back until then, stop the slot, put
 the copy in the place of state.db, and use the older memhost: what was recorded since is lost.
 
 A slot in a database is upgraded by memhost cluster migrate.`
