@@ -140,7 +140,7 @@ func (s *Slot) deliverQueue(ctx context.Context, q batchQueue, receipts []abi.Re
 		if len(call.events) == 1 {
 			op = abi.OpRecordEvent
 		}
-		for i, answer := range s.deliver(ctx, op, call.events) {
+		for i, answer := range s.deliver(ctx, op, call.events, false) {
 			receipts[call.at[i]] = answer
 		}
 	}

@@ -58,12 +58,13 @@ func (o *operation) listEmpty(ctx context.Context, ready *abi.BackendReadiness) 
 	return nil
 }
 
-// retryEmpty marks all empty events of a scope for another attempt, then sends those that are in the archive. The others
-// are sent when a caller records them again; until then readiness lists them as failed.
+// retry marks all empty events of a scope for another attempt. Then it sends them, and the failed and lost ones, if they
+// are in the archive. The others are sent when a caller records them again; until then readiness lists them as failed or
+// lost.
 //
 // Errors: read_only if the scope is read-only; errors of the store and the archive. If sending fails, the event stays
 // marked.
-func (s *Slot) retryEmpty(ctx context.Context, scope abi.MemoryScope) error {
+func (s *Slot) retry(ctx context.Context, scope abi.MemoryScope) error {
 	wanted, err := s.noteRetry(ctx, scope)
 	if err != nil || len(wanted) == 0 || !s.host.archive.On {
 		return err
@@ -79,12 +80,12 @@ func (s *Slot) retryEmpty(ctx context.Context, scope abi.MemoryScope) error {
 		return err
 	}
 	for _, e := range events {
-		s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{e})
+		s.deliver(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{e}, true)
 	}
 	return nil
 }
 
-// noteRetry marks the events in the ledger and returns their ids.
+// noteRetry marks the empty events in the ledger. It returns the ids of all events that are to be sent again.
 func (s *Slot) noteRetry(ctx context.Context, scope abi.MemoryScope) (wanted map[string]bool, err error) {
 	ctx, o, err := s.begin(ctx, abi.OpReadiness)
 	if err != nil {
@@ -113,8 +114,12 @@ func (s *Slot) noteRetry(ctx context.Context, scope abi.MemoryScope) (wanted map
 	for some := range slices.Chunk(empty.Again(), amendMost) {
 		o.amend(ctx, empty, some...)
 	}
+	unseen, err := s.host.ledger.Unseen(ctx, sc.key, o.state.Space()) // with those that were marked now
+	if err != nil {
+		return nil, err
+	}
 	wanted = map[string]bool{}
-	for _, id := range empty.IDs {
+	for _, id := range unseen.Missing() {
 		wanted[id] = true
 	}
 	return wanted, nil

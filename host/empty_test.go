@@ -140,3 +140,38 @@ func TestARetryThatFailsStaysNoted(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, []string{"e"}, readiness(false).EventIDs.Failed)
 }
+
+// TestARetrySendsWhatDidNotArrive: lost and failed events, and an empty one whose second attempt failed.
+func TestARetrySendsWhatDidNotArrive(t *testing.T) {
+	s, b, _ := host.ScriptedSlot(t, host.Options{Archive: true})
+	readiness := func(answer string, retry bool) *abi.BackendReadiness {
+		t.Helper()
+		b.Set(func() { b.Ready = answer })
+		ready, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: host.TestScope, RetryEmpty: retry})
+		require.NoError(t, err)
+		return ready
+	}
+	for _, id := range []string{"empty", "failed", "kept", "lost"} {
+		_, err := s.RecordEvent(t.Context(), host.Event(id, "deliver "+id+"; echo ask-"+id+"; status queued"))
+		require.NoError(t, err)
+	}
+	judged := readiness(`{"status":"failed","event_ids":{"lost":["lost"],"failed":["failed"],"empty":["empty"],`+
+		`"pending":["kept"]},"method":"script"}`, false)
+	require.Equal(t, []string{"empty"}, judged.EventIDs.Empty)
+
+	const ready = `{"status":"ready","event_ids":{},"method":"script"}`
+	b.Set(func() { b.Post = func(string) int { return 400 } })
+	stuck := readiness(ready, true)
+	assert.Equal(t, abi.ReadinessFailed, stuck.Status)
+	assert.ElementsMatch(t, []string{"failed", "empty", "lost"}, append(stuck.EventIDs.Failed, stuck.EventIDs.Lost...))
+
+	b.Set(func() { b.Post = nil })
+	before := len(b.Sent())
+	assert.Equal(t, abi.ReadinessReady, readiness(ready, true).Status)
+	assert.Equal(t, []string{"empty/empty", "failed/failed", "lost/lost"}, b.Sent()[before:])
+	assert.Equal(t, abi.ReadinessReady, readiness(ready, true).Status)
+	assert.Len(t, b.Sent(), before+3, "and once")
+	stats, err := host.HostOf(s).Archive().ArchiveStats(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, stats.Events, "each is archived once")
+}

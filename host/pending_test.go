@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const lostWarning = "memory_lost: 1 events are known not to have arrived; memhost readiness --retry sends those in the " +
+	"archive again, record the others again"
+
 // consistencyTold retrieves and returns what the trace says about memory's completeness.
 func consistencyTold(t *testing.T, s *Slot) (consistency string, warnings []string) {
 	t.Helper()
@@ -54,12 +57,11 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 	says("pending", "memory_pending: 4 events")
 
 	look(`{"status":"pending","event_ids":{"lost":["2"],"pending":["1","3"]},"method":"script"}`)
-	says("pending", "memory_pending: 3 events", "memory_lost: 1 events are known not to have arrived; record them "+
-		"again")
+	says("pending", "memory_pending: 3 events", lostWarning)
 	b.Set(func() { b.Find = answercheck.FoundPresent })
 	clock.Add(4 * time.Second)
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)
-	says("committed", "memory_lost: 1 events are known not to have arrived; record them again")
+	says("committed", lostWarning)
 	b.Set(func() { b.Post = nil })
 	Told(t, s, "2", "echo ask-2; status queued")
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)
@@ -138,7 +140,7 @@ func TestUncertainEndsByItselfWithoutReadiness(t *testing.T) {
 	s.pollOutstanding(ctx, p, due)
 	c, w := consistencyTold(t, s)
 	assert.Equal(t, "committed", c)
-	assert.Equal(t, []string{"memory_lost: 1 events are known not to have arrived; record them again"}, w)
+	assert.Equal(t, []string{lostWarning}, w)
 }
 
 // TestPollsAreDoneByTheHost waits for the timer's polls.

@@ -23,7 +23,7 @@ func (s *Slot) Readiness(ctx context.Context, r *abi.ReadinessRequest) (*abi.Bac
 			return nil, inOperation(abi.OpReadiness, err)
 		}
 		if r.RetryEmpty {
-			if err := s.retryEmpty(ctx, r.Scope); err != nil {
+			if err := s.retry(ctx, r.Scope); err != nil {
 				return nil, err
 			}
 		}

@@ -38,7 +38,7 @@ func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.Wr
 			return nil, inOperation(abi.OpRecordEvent, err)
 		}
 		answers := make([]abi.ReceiptOrError, 1)
-		err := s.write(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event}, answers)
+		err := s.write(ctx, abi.OpRecordEvent, []*abi.MemoryEvent{event}, answers, false)
 		switch answer := answers[0]; {
 		case answer.Receipt != nil: // it arrived, or may have: report this even if a later step failed
 			return answer.Receipt, nil
@@ -59,6 +59,8 @@ type write struct {
 	sending []pendingWrite
 	// accepted lists the events that the provider has, or may have: the next commit archives them.
 	accepted []*abi.MemoryEvent
+	// archived is set if the events were read from the archive, and must not be added to it.
+	archived bool
 	// separately is set if each event has to be sent alone; nothing has been sent then.
 	separately bool
 }
@@ -70,19 +72,22 @@ type pendingWrite struct {
 	at    int
 	// resume is set if a part of the event has already arrived.
 	resume *abi.Resume
-	// again is the ledger entry of an event that is sent again because the backend kept nothing of it.
-	again *delivery.Entry
+	// again is set if the backend kept nothing of the event, and it is sent again.
+	again bool
+	// before is the ledger entry of an event that did not arrive, or of which nothing was kept. It is restored if nothing
+	// arrives this time either.
+	before *delivery.Entry
 	// warning is added to the event's receipt.
 	warning string
 }
 
 // deliver writes events of one scope as a part of a batch. If the provider is swapped while it runs, later events may
-// go to another provider. Every event gets a receipt or an error.
-func (s *Slot) deliver(ctx context.Context, op string, events []*abi.MemoryEvent) []abi.ReceiptOrError {
+// go to another provider. Every event gets a receipt or an error. archived is set if the events are from the archive.
+func (s *Slot) deliver(ctx context.Context, op string, events []*abi.MemoryEvent, archived bool) []abi.ReceiptOrError {
 	answers := make([]abi.ReceiptOrError, len(events))
 	_, err := route(ctx, s, func(ctx context.Context) (struct{}, error) {
 		clear(answers)
-		return struct{}{}, s.write(ctx, op, events, answers)
+		return struct{}{}, s.write(ctx, op, events, answers, archived)
 	})
 	for i, e := range events {
 		if err != nil && answers[i].Receipt == nil && answers[i].Error == nil {
@@ -93,13 +98,13 @@ func (s *Slot) deliver(ctx context.Context, op string, events []*abi.MemoryEvent
 }
 
 // write is deliver at the provider that serves now. Its error applies to every event without an answer.
-func (s *Slot) write(ctx context.Context, op string, events []*abi.MemoryEvent, answers []abi.ReceiptOrError) (
-	err error) {
+func (s *Slot) write(ctx context.Context, op string, events []*abi.MemoryEvent, answers []abi.ReceiptOrError,
+	archived bool) (err error) {
 	ctx, o, err := s.begin(ctx, op)
 	if err != nil {
 		return err
 	}
-	w := &write{operation: o, events: events, answers: answers}
+	w := &write{operation: o, events: events, answers: answers, archived: archived}
 	defer func() { err = w.endWith(err) }()
 	if len(events) > 1 && !o.provider.has(abi.OpRecordEvents) {
 		w.oneByOne(ctx)
@@ -148,7 +153,7 @@ func (w *write) endWith(err error) error {
 // oneByOne records each event alone.
 func (w *write) oneByOne(ctx context.Context) {
 	for i := range w.events {
-		w.answers[i] = w.slot.deliver(ctx, abi.OpRecordEvent, w.events[i:i+1])[0]
+		w.answers[i] = w.slot.deliver(ctx, abi.OpRecordEvent, w.events[i:i+1], w.archived)[0]
 	}
 }
 
@@ -252,12 +257,13 @@ func (w *write) sort(ctx context.Context) error {
 			next.resume = &abi.Resume{Missing: f.Lookup.Missing, Markers: []string{}}
 			w.sending = append(w.sending, next)
 		case delivery.SendAgain:
-			next.again = f.Known
+			next.again, next.before = true, f.Known
 			w.sending = append(w.sending, next)
 		case delivery.SendWarned:
 			next.warning = mayDouble(f)
 			w.sending = append(w.sending, next)
 		case delivery.Send:
+			next.before = f.Known
 			w.sending = append(w.sending, next)
 		case delivery.OneByOne:
 			w.sending, w.separately = nil, true
@@ -292,7 +298,7 @@ func (w *write) send(ctx context.Context) ([]abi.ReceiptOrError, error) {
 	if len(w.sending) == 1 {
 		w.Op = abi.OpRecordEvent
 		one, receipt := w.sending[0], new(abi.WriteReceipt)
-		err := w.enterWith(ctx, &abi.Envelope{Resume: one.resume, Again: one.again != nil,
+		err := w.enterWith(ctx, &abi.Envelope{Resume: one.resume, Again: one.again,
 			Body: abi.Marshal(one.event)}, receipt)
 		return []abi.ReceiptOrError{{Receipt: receipt}}, err
 	}
@@ -356,7 +362,7 @@ func (w *write) judge(received []abi.ReceiptOrError) error {
 		w.accept(one)
 		entry := &delivery.Entry{Hash: one.hash, State: delivery.Received, SentAt: now, Session: one.event.SessionID,
 			Receipt: r.Receipt}
-		if one.again != nil {
+		if one.again {
 			r.Receipt.Warnings = append(r.Receipt.Warnings, warnSentAgain)
 		}
 		if r.Receipt.Status == abi.StatusNotRetained && w.provider.has(abi.OpReadiness) {
@@ -369,7 +375,7 @@ func (w *write) judge(received []abi.ReceiptOrError) error {
 
 // accept lists an event that the provider has, or may have, for archiving. A retried event is already in the archive.
 func (w *write) accept(one pendingWrite) {
-	if one.again == nil {
+	if !one.again && !w.archived {
 		w.accepted = append(w.accepted, one.event)
 	}
 }
@@ -388,13 +394,23 @@ func (w *write) notDelivered(one pendingWrite, failure *abi.Error) *abi.Error {
 		w.accept(one)
 		return w.doubted(e)
 	case w.Noted:
-		delivery.Drop(&w.state.Batch, w.state.Space(), one.event.EventID)
+		w.takeBack(&w.state.Batch, one)
 	}
 	return e
 }
 
-// judgeFailure answers a write that failed as a whole. If nothing can have arrived, the ledger forgets the events and
-// the callers get the error. Otherwise they are uncertain: after a timeout or an answer that violates the contract they
+// takeBack undoes the note that an event is being sent, in a batch.
+func (w *write) takeBack(b *state.Batch, one pendingWrite) {
+	switch {
+	case one.before != nil:
+		delivery.Put(b, w.scope.key, w.state.Space(), one.event.EventID, one.before)
+	case one.resume == nil:
+		delivery.Drop(b, w.state.Space(), one.event.EventID)
+	}
+}
+
+// judgeFailure answers a write that failed as a whole. If nothing can have arrived, the ledger has the events as before
+// and the callers get the error. Otherwise they are uncertain: after a timeout or an answer that violates the contract they
 // get receipts that say so; after another error they get that error.
 func (w *write) judgeFailure(ctx context.Context, failure error) error {
 	if !w.Noted {
@@ -404,12 +420,7 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 	if !w.inDoubt(e) {
 		var b state.Batch
 		for _, one := range w.sending {
-			switch {
-			case one.again != nil:
-				delivery.Put(&b, w.scope.key, w.state.Space(), one.event.EventID, one.again)
-			case one.resume == nil:
-				delivery.Drop(&b, w.state.Space(), one.event.EventID)
-			}
+			w.takeBack(&b, one)
 		}
 		if err := w.keep(ctx, &b); err != nil {
 			w.provider.logger.Warn("the ledger keeps an event as uncertain that was not sent", "error", err)

@@ -41,7 +41,7 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 	}
 	if status == runErrored {
 		ready.Warnings = append(ready.Warnings, "run_errored: Cognee's newest run on this dataset failed, which its log "+
-			"explains; the next event that is recorded runs it again")
+			"explains; memhost readiness --retry and the next event that is recorded run it again")
 	}
 	return ready, nil
 }

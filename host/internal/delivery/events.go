@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/memhost/memhost/abi"
@@ -84,6 +85,18 @@ func (u *Events) Again() (list []Amendment) {
 		next := *u.Entries[id]
 		next.State = Again
 		list = append(list, Amendment{id, &next})
+	}
+	return list
+}
+
+// Missing returns the ids of events that did not arrive, and that are sent when they are recorded again; never nil.
+func (u *Events) Missing() []string {
+	list := []string{}
+	for _, id := range u.IDs {
+		switch u.Entries[id].State {
+		case Lost, Failed, Again:
+			list = append(list, id)
+		}
 	}
 	return list
 }
@@ -206,19 +219,22 @@ func (u *Events) Report(ready *abi.BackendReadiness, canAsk bool) {
 			*list = append(*list, id)
 		}
 	}
-	failed, unknown := false, false
+	failed, unknown := 0, false
 	for _, id := range u.IDs {
 		switch e := u.Entries[id]; {
 		case e.State == Lost:
 			add(&ready.EventIDs.Lost, id)
-			failed = true
+			failed++
 		case e.State == Failed, e.State == Again:
 			add(&ready.EventIDs.Failed, id)
-			failed = true
+			failed++
 		case e.Uncertain():
 			add(&ready.EventIDs.Unknown, id)
 			unknown = true
 		}
+	}
+	if failed > 0 {
+		ready.Warnings = append(ready.Warnings, fmt.Sprintf(warnMemoryLost, failed))
 	}
 	if u.More {
 		ready.Warnings = append(ready.Warnings, warnUnseenMore)
@@ -227,7 +243,7 @@ func (u *Events) Report(ready *abi.BackendReadiness, canAsk bool) {
 		return
 	}
 	switch {
-	case failed:
+	case failed > 0:
 		ready.Status = abi.ReadinessFailed
 	case unknown && !canAsk:
 		ready.Status = abi.ReadinessUnknown

@@ -115,7 +115,8 @@ func (l *Ledger) Count(ctx context.Context, space state.Space, c *Completeness) 
 	})
 }
 
-const warnMemoryLost = "memory_lost: %d events are known not to have arrived; record them again"
+const warnMemoryLost = "memory_lost: %d events are known not to have arrived; memhost readiness --retry " +
+	"sends those in the archive again, record the others again"
 
 // Report adds to the trace of a retrieval what may be missing from its result.
 func (c *Completeness) Report(t *abi.Trace) {

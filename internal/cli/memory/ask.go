@@ -136,7 +136,7 @@ func (a *commands) showInventory(i *abi.Inventory) error {
 
 const readinessHelp = `Asks whether what was recorded in a scope can be retrieved by now. With --timeout it waits for that.
 
-Events that arrived, and of which the backend kept nothing, are listed as empty until somebody decides: its model failed, or there was nothing to remember. --retry sends them once more: from the archive (memory.archive), where it has them, otherwise when they are recorded again. What was kept of a part may be doubled.
+Events that arrived, and of which the backend kept nothing, are listed as empty until somebody decides: its model failed, or there was nothing to remember. Events that failed or were lost are listed until they are sent again, even if the backend has caught up. --retry sends all of these once more: from the archive (memory.archive), if it has them, otherwise when they are recorded again. An event of which the backend kept a part may be doubled.
 
 The exit code is 0 for ready and degraded, 3 while something is pending, and 1 when something failed or was lost, or the provider cannot tell.`
 
@@ -166,7 +166,7 @@ func (a *commands) readinessCommand() *cobra.Command {
 	}
 	f.Add(cmd.Flags())
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait for ready, as 30s; 0 is one look")
-	cmd.Flags().BoolVar(&retry, "retry", false, "send events once more of which the backend kept nothing")
+	cmd.Flags().BoolVar(&retry, "retry", false, "send events once more that failed or were lost, or of which the backend kept nothing")
 	return cmd
 }
 
