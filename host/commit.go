@@ -27,6 +27,9 @@ func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi
 	t := o.state
 	t.Batch.MaxSpaceBytes = o.provider.limits.StateBytes
 	if t.Changed() {
+		if ahead := o.ahead(); ahead != nil {
+			t.KnowCommits(ahead[aheadCommits])
+		}
 		if err := t.CountCommit(context.WithoutCancel(ctx)); err != nil {
 			return stateError(err)
 		}

@@ -24,9 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharingASlotAddsFewRoundTrips compares what operations send to the database, for a host that shares it and one
-// that owns it: sharing adds at most one round trip to a retrieval and two to a record, and no transaction.
-func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
+// TestSharingASlotAddsNoRoundTrip compares what operations send to the database, for a host that shares it and one that
+// owns it: what other hosts may have changed is read together with what the operation reads anyway.
+func TestSharingASlotAddsNoRoundTrip(t *testing.T) {
 	brief.Leave(t)
 	server := pgserver.Start(t)
 	// A long session, because renewals would be counted.
@@ -87,9 +87,9 @@ func TestSharingASlotAddsFewRoundTrips(t *testing.T) {
 	require.Equal(t, known.transactions, sharedKnown.transactions)
 	require.Equal(t, unknown.transactions, sharedUnknown.transactions)
 	require.Zero(t, sharedRetrieval.transactions)
-	require.LessOrEqual(t, sharedKnown.trips, known.trips+2)
-	require.LessOrEqual(t, sharedUnknown.trips, unknown.trips+2)
-	require.LessOrEqual(t, sharedRetrieval.trips, retrieval.trips+1)
+	require.Less(t, sharedKnown.trips, known.trips)
+	require.Less(t, sharedUnknown.trips, unknown.trips)
+	require.Less(t, sharedRetrieval.trips, retrieval.trips)
 }
 
 // TestTwoSlotsThatBeginInOneSchemaAreOne: hosts with new folders and different providers start at the same moment. They

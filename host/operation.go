@@ -13,6 +13,7 @@ import (
 	"github.com/memhost/memhost/host/internal/guest"
 	"github.com/memhost/memhost/host/internal/opstate"
 	"github.com/memhost/memhost/host/internal/writelock"
+	"github.com/memhost/memhost/internal/state"
 )
 
 // operation is one running operation of the contract: the guest's call and its context. It serves the guest's host
@@ -33,6 +34,10 @@ type operation struct {
 	reservedWrites int64
 	// lock is the write lock that the operation holds; nil without one.
 	lock *writelock.Lock
+	// aheadOf is the space of which records were read with the lock (ahead.go); zero for none.
+	aheadOf state.Space
+	// unseen is what a retrieval has read of the ledger together with the facts; nil for nothing.
+	unseen *unseenAt
 	permission
 	logged loggedBytes
 	origin string // set by the caller, for observers
@@ -99,9 +104,12 @@ func (o *operation) pluginTime() time.Duration { return max(0, o.Guest-o.Backend
 // at sets the scope of the operation and opens the state of its present generation. An operation without a lock first
 // reads what other hosts have changed.
 func (o *operation) at(ctx context.Context, sc *scopeState) error {
+	var commits []byte
+	var of state.Space // that commits belongs to
 	if o.lock == nil {
-		readOnly, err := o.slot.look(ctx, o.provider, sc)
-		if err != nil {
+		var readOnly bool
+		var err error
+		if readOnly, of, commits, err = o.lookAhead(ctx, sc); err != nil {
 			return err
 		}
 		o.readOnly = o.readOnly || readOnly
@@ -111,6 +119,9 @@ func (o *operation) at(ctx context.Context, sc *scopeState) error {
 		return err
 	}
 	o.atGeneration(sc, generation)
+	if of == o.state.Space() {
+		o.state.KnowCommits(commits)
+	}
 	return nil
 }
 

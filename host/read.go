@@ -33,7 +33,7 @@ func (s *Slot) retrieve(ctx context.Context, r *abi.RetrieveRequest) (*abi.Retri
 			return err
 		}
 		// Read the ledger first: events that arrive during the retrieval then count as outstanding.
-		complete, err := o.slot.host.ledger.Completeness(ctx, o.state.Space())
+		complete, err := o.completeness(ctx)
 		if err != nil {
 			return err
 		}

@@ -172,7 +172,7 @@ func (w *write) skipAll(ctx context.Context, sc *scopeState) error {
 // written, so that the write must start over.
 func (w *write) underLock(ctx context.Context, sc *scopeState) (anew bool, err error) {
 	w.accepted, w.separately = nil, false
-	if err := w.lockScope(ctx, sc, writelock.WithFirstCommit); err != nil {
+	if err := w.lockScopeAhead(ctx, sc, writelock.WithFirstCommit, w.events...); err != nil {
 		return false, err
 	}
 	err = w.locked(ctx, sc)
@@ -224,7 +224,7 @@ func (w *write) locked(ctx context.Context, sc *scopeState) error {
 func (w *write) sort(ctx context.Context) error {
 	w.sending = nil
 	for i, e := range w.events {
-		f, err := w.gather(ctx, e)
+		f, err := w.gather(ctx, i)
 		if err != nil {
 			return err
 		}

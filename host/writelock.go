@@ -8,6 +8,7 @@ import (
 	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/internal/state"
+	"github.com/memhost/memhost/internal/state/fleet"
 )
 
 // The locks of a scope: for writes, for operations that yield the scope, and for native calls that are not reads.
@@ -22,13 +23,14 @@ const (
 // lockScope waits until no other write of the scope is running, at this host or another one, and then reads the scope's
 // present record. The write must have been admitted before. The caller must unlock.
 //
+// In: ahead are records that the write needs soon.
 // Errors: those of writelock.Acquire.
-func (s *Slot) lockScope(ctx context.Context, p *Provider, sc *scopeState, op string, when writelock.When) (
-	l *writelock.Lock, err error) {
+func (s *Slot) lockScope(ctx context.Context, p *Provider, sc *scopeState, op string, when writelock.When,
+	ahead ...fleet.Ref) (l *writelock.Lock, err error) {
 	ctx, span := s.host.part(ctx, "turn")
 	defer func() { span.End(string(abi.CodeOf(err))) }()
 	r := s.lockRequest(p, sc, op)
-	r.Local, r.Key, r.When = sc.writing, sc.key[:], when
+	r.Local, r.Key, r.When, r.Ahead = sc.writing, sc.key[:], when, ahead
 	r.Learn = func(values [][]byte) (bool, error) { return s.learnUnderLock(p, sc, values) }
 	return writelock.Acquire(ctx, s.host.fleet, r)
 }
@@ -88,6 +90,16 @@ func (o *operation) lockCall(ctx context.Context) (unlock func(), err error) {
 // lockScope takes the scope's write lock for the operation. The caller must unlock.
 func (o *operation) lockScope(ctx context.Context, sc *scopeState, when writelock.When) (err error) {
 	o.lock, err = o.slot.lockScope(ctx, o.provider, sc, o.Op, when)
+	return err
+}
+
+// lockScopeAhead is lockScope for an operation that records events. What it needs of them comes with the lock, in the
+// same round trip (ahead.go).
+func (o *operation) lockScopeAhead(ctx context.Context, sc *scopeState, when writelock.When,
+	events ...*abi.MemoryEvent) (err error) {
+	var refs []fleet.Ref
+	o.aheadOf, refs = o.slot.aheadOf(sc, events)
+	o.lock, err = o.slot.lockScope(ctx, o.provider, sc, o.Op, when, refs...)
 	return err
 }
 

@@ -27,7 +27,7 @@ const (
 	TableEntries state.Table = "ledger"  // space, event id -> Entry
 	TableUnseen  state.Table = "unseen"  // space, event id -> Scope, Outstanding: events not yet seen in memory
 	tableEmpty   state.Table = "empty"   // space, event id -> nothing: events whose State is Empty
-	tableGaps    state.Table = "trimmed" // space -> Gap
+	TableGaps    state.Table = "trimmed" // space -> Gap
 )
 
 // Scope is the key of a scope.
@@ -256,10 +256,15 @@ func (l *Ledger) Entry(ctx context.Context, space state.Space, eventID string) (
 	if err != nil {
 		return nil, state.ContractError(err)
 	}
-	if stored == nil {
+	return Stored(eventID, stored)
+}
+
+// Stored returns an event's entry from a record of TableEntries; nil for an absent one.
+func Stored(eventID string, record []byte) (*Entry, error) {
+	if record == nil {
 		return nil, nil
 	}
-	return Decode(eventID, stored)
+	return Decode(eventID, record)
 }
 
 // Each visits the events of a space.
@@ -314,7 +319,7 @@ func Drop(b *state.Batch, space state.Space, eventID string) {
 
 // DropAll adds the removal of everything about a space to a batch.
 func (l *Ledger) DropAll(ctx context.Context, b *state.Batch, space state.Space) error {
-	b.DeleteRecord(tableGaps, space[:])
+	b.DeleteRecord(TableGaps, space[:])
 	for _, table := range []state.Table{TableEntries, TableUnseen, tableEmpty} {
 		err := state.EachRecord(ctx, l.store, table, space[:], func(r state.KeyValue) error {
 			b.DeleteRecord(table, r.Key)
@@ -339,16 +344,21 @@ const (
 
 // Gap reads why the ledger of a space may lack an event that was recorded.
 func (l *Ledger) Gap(ctx context.Context, space state.Space) (Gap, error) {
-	stored, err := l.store.Record(ctx, tableGaps, space[:])
-	if err != nil || len(stored) == 0 {
-		return NoGap, state.ContractError(err)
+	stored, err := l.store.Record(ctx, TableGaps, space[:])
+	return StoredGap(stored), state.ContractError(err)
+}
+
+// StoredGap returns the gap of a record of TableGaps.
+func StoredGap(record []byte) Gap {
+	if len(record) == 0 {
+		return NoGap
 	}
-	return Gap(stored[0]), nil
+	return Gap(record[0])
 }
 
 // PutGap stores the gap of a space in a batch.
 func PutGap(b *state.Batch, space state.Space, gap Gap) {
-	b.PutRecord(tableGaps, space[:], []byte{byte(gap)})
+	b.PutRecord(TableGaps, space[:], []byte{byte(gap)})
 }
 
 // sweepStep is how many entries one sweep reads: each write removes a few old ones.

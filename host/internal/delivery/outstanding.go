@@ -92,27 +92,44 @@ func (l *Ledger) Completeness(ctx context.Context, space state.Space) (*Complete
 	return c, l.Count(ctx, space, c)
 }
 
+// CompletenessOf is Completeness for the space's records of TableUnseen, all of them, as they were read at a time.
+func (l *Ledger) CompletenessOf(ctx context.Context, space state.Space, unseen []state.KeyValue, asOf time.Time) (
+	*Completeness, error) {
+	c := &Completeness{AsOf: asOf.UTC().Format(time.RFC3339Nano)}
+	for _, r := range unseen {
+		if err := l.count(ctx, space, r, c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
 // Count adds the counts of a space to c.
 func (l *Ledger) Count(ctx context.Context, space state.Space, c *Completeness) error {
 	return state.EachRecord(ctx, l.store, TableUnseen, space[:], func(r state.KeyValue) error {
-		_, is, ok := parseListEntry(r.Value)
-		if ok && len(r.Value) == len(Scope{}) { // an older record
-			e, err := l.Entry(ctx, space, string(r.Key[len(space):]))
-			if err != nil || e == nil {
-				return err
-			}
-			is = e.outstanding()
-		}
-		switch is {
-		case OutstandingQueued:
-			c.Queued++
-		case OutstandingPending:
-			c.Pending++
-		case OutstandingLost:
-			c.Lost++
-		}
-		return nil
+		return l.count(ctx, space, r, c)
 	})
+}
+
+// count adds a record of TableUnseen to c.
+func (l *Ledger) count(ctx context.Context, space state.Space, r state.KeyValue, c *Completeness) error {
+	_, is, ok := parseListEntry(r.Value)
+	if ok && len(r.Value) == len(Scope{}) { // an older record
+		e, err := l.Entry(ctx, space, string(r.Key[len(space):]))
+		if err != nil || e == nil {
+			return err
+		}
+		is = e.outstanding()
+	}
+	switch is {
+	case OutstandingQueued:
+		c.Queued++
+	case OutstandingPending:
+		c.Pending++
+	case OutstandingLost:
+		c.Lost++
+	}
+	return nil
 }
 
 const warnMemoryLost = "memory_lost: %d events are known not to have arrived; memhost readiness --retry " +

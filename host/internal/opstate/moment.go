@@ -12,12 +12,24 @@ import (
 // state was never written has no record.
 const TableCommits state.Table = "commits"
 
+// KnowCommits gives the operation the space's record of TableCommits, if it was read before; nil for an absent one.
+func (t *State) KnowCommits(record []byte) { t.commits, t.knowsCommits = record, true }
+
+// takeCommits returns the space's record of TableCommits: the known one, once, or what the store has.
+func (t *State) takeCommits(ctx context.Context) (record []byte, err error) {
+	if t.knowsCommits {
+		t.knowsCommits = false
+		return t.commits, nil
+	}
+	return t.store.Record(ctx, TableCommits, t.space[:])
+}
+
 // CountCommit adds the increment of the space's commit count to the operation's batch. The caller holds the scope's
-// write lock, so that no other commit of the space is counted in between.
+// write lock, so that no other commit of the space is counted in between; the same holds since KnowCommits.
 //
 // Errors: those of the store.
 func (t *State) CountCommit(ctx context.Context) error {
-	before, err := t.store.Record(ctx, TableCommits, t.space[:])
+	before, err := t.takeCommits(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,10 +49,9 @@ func (t *State) Changed() bool { return !t.clean() }
 // the first read and after the last: with count 7 before the first read and 7 after the third, all three saw commit 7;
 // with 8 after the third, they may have seen two commits.
 //
-// The zero value has no space: Begin sets it.
+// The zero value has no state: Begin sets it.
 type Moment struct {
-	store state.Store
-	space state.Space
+	state *State
 	// first is the record of TableCommits before the first read.
 	first []byte
 	// reads counts the reads; checked is the value of reads when the counts were last compared.
@@ -49,28 +60,32 @@ type Moment struct {
 }
 
 // Begin starts over, for reads of state t.
-func (m *Moment) Begin(t *State) { *m = Moment{store: t.store, space: t.space} }
+func (m *Moment) Begin(t *State) { *m = Moment{state: t} }
 
 // WillRead must be called before each read.
 //
 // Errors: those of the store.
 func (m *Moment) WillRead(ctx context.Context) (err error) {
 	if m.reads == 0 {
-		m.first, err = m.store.Record(ctx, TableCommits, m.space[:])
+		m.first, err = m.state.takeCommits(ctx)
 	}
 	m.reads++
 	return err
 }
 
 // Moved reports whether a commit may have happened between two of the reads so far. Once true it stays true. It does
-// not compare again for a single read, or for reads that were already compared.
+// not compare again for a single read, or for reads that were already compared. Before the first read it makes what
+// KnowCommits gave count no more: a commit may happen during the call that the caller is about to send.
 //
 // Errors: those of the store.
 func (m *Moment) Moved(ctx context.Context) (bool, error) {
+	if m.reads == 0 && m.state != nil {
+		m.state.knowsCommits = false
+	}
 	if m.moved || m.reads < 2 || m.checked == m.reads {
 		return m.moved, nil
 	}
-	now, err := m.store.Record(ctx, TableCommits, m.space[:])
+	now, err := m.state.store.Record(ctx, TableCommits, m.state.space[:])
 	if err != nil {
 		return false, err
 	}

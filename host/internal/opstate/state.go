@@ -23,6 +23,9 @@ type State struct {
 	keys    overlay
 	logs    map[string][][]byte // appended entries, by log
 	deleted prefixes            // what the store has under these prefixes no longer counts
+	// commits is the space's record of TableCommits, if knowsCommits.
+	commits      []byte
+	knowsCommits bool
 }
 
 // provisional is the first version number of the operation's own writes. These versions are valid until the operation

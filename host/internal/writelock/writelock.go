@@ -64,6 +64,8 @@ type Request struct {
 	// whether they make the scope read-only.
 	Facts []fleet.Ref
 	Learn func(values [][]byte) (readOnly bool, err error)
+	// Ahead are records that the holder needs soon (Lock.Ahead).
+	Ahead []fleet.Ref
 	// Inherit completes the batch that takes the lock over from a host that has ended.
 	Inherit func(ctx context.Context, b *state.Batch) error
 }
@@ -106,7 +108,7 @@ func (l Local) Release() { <-l }
 // acquireShared takes the lock among hosts.
 func acquireShared(ctx context.Context, f *fleet.Fleet, r *Request) (*fleet.Lock, error) {
 	for {
-		lock, err := f.Begin(ctx, r.Key, r.Facts...)
+		lock, err := f.BeginAhead(ctx, r.Key, r.Facts, r.Ahead)
 		if err != nil {
 			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 				return nil, busy(r.Op, err)
@@ -170,6 +172,15 @@ func TakeOver(ctx context.Context, f *fleet.Fleet, key []byte, inherit func(cont
 		return false, nil
 	}
 	return err == nil, state.ContractError(err)
+}
+
+// Ahead returns the values of Request.Ahead, which were read with the lock; nil if one process owns the store, and once
+// something was committed under the lock.
+func (l *Lock) Ahead() [][]byte {
+	if l.shared.Written() {
+		return nil
+	}
+	return l.shared.Ahead
 }
 
 // Unlock releases the lock.

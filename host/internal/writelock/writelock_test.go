@@ -80,6 +80,40 @@ func TestALockIsOfOneOperationOfThisProcess(t *testing.T) {
 	requireFree(t, r)
 }
 
+// TestWhatWasReadWithALockIsGoneAfterItsFirstCommit: the commit may have changed it. So is what a host that inherits
+// from an ended one has read.
+func TestWhatWasReadWithALockIsGoneAfterItsFirstCommit(t *testing.T) {
+	_, a, b, endA := pair(t)
+	r := request(writelock.WithFirstCommit)
+	r.Ahead = []fleet.Ref{{Table: "ledger", Key: []byte("e")}, {Table: "ledger", Key: []byte("absent")}}
+	first, err := writelock.Acquire(t.Context(), a, r)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{nil, nil}, first.Ahead())
+	var put state.Batch
+	put.PutRecord("ledger", []byte("e"), []byte("sent"))
+	require.NoError(t, first.Commit(t.Context(), &put, writelock.LastCommit))
+	require.Nil(t, first.Ahead())
+	first.Unlock(t.Context())
+
+	second, err := writelock.Acquire(t.Context(), a, r)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{[]byte("sent"), nil}, second.Ahead())
+	require.NoError(t, second.Commit(t.Context(), new(state.Batch), writelock.MoreFollow))
+	require.Nil(t, second.Ahead())
+
+	endA()
+	r = request(writelock.WithFirstCommit)
+	r.Ahead = []fleet.Ref{{Table: "ledger", Key: []byte("e")}}
+	r.Inherit = func(_ context.Context, b *state.Batch) error {
+		b.PutRecord("ledger", []byte("e"), []byte("as if sent now"))
+		return nil
+	}
+	heir, err := writelock.Acquire(t.Context(), b, r)
+	require.NoError(t, err)
+	require.Nil(t, heir.Ahead(), "it has changed the entry since")
+	heir.Unlock(t.Context())
+}
+
 func TestALockIsOfOneHost(t *testing.T) {
 	_, a, b, endA := pair(t)
 	mine, err := writelock.Acquire(t.Context(), a, request(writelock.AtOnce))

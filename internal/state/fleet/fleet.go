@@ -159,30 +159,52 @@ type Ref struct {
 	Key   []byte
 }
 
+// List names the records of a table whose keys begin with a prefix.
+type List struct {
+	Table  state.Table
+	Prefix []byte
+}
+
+// Together is a [state.Store] that reads several records in one round trip.
+type Together interface {
+	// ReadTogether reads records, whose values are nil for absent ones, and the first state.DefaultLimit records of a
+	// list, which may be nil. The list is read after the records.
+	ReadTogether(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue, err error)
+}
+
 // Look reads facts that other hosts may change, and returns their values, nil for an absent one. If one process owns
 // the store it reads nothing and returns nil, because that process already knows the facts.
 func (f *Fleet) Look(ctx context.Context, facts ...Ref) ([][]byte, error) {
-	if f.sessions == nil {
-		return nil, nil
-	}
-	return f.records(ctx, facts)
+	values, _, err := f.LookAhead(ctx, facts, nil)
+	return values, err
 }
 
-// records reads records, in one round trip if the store supports that.
-func (f *Fleet) records(ctx context.Context, refs []Ref) ([][]byte, error) {
-	if s, ok := f.store.(interface {
-		ReadRecords(context.Context, []Ref) ([][]byte, error)
-	}); ok {
-		return s.ReadRecords(ctx, refs)
+// LookAhead is Look for more than facts: records that an operation needs soon, and the first state.DefaultLimit records
+// of a list, which may be nil. They come in the same round trip.
+func (f *Fleet) LookAhead(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue,
+	err error) {
+	if f.sessions == nil {
+		return nil, nil, nil
 	}
-	values := make([][]byte, len(refs))
+	return f.together(ctx, refs, list)
+}
+
+// together reads records in their order, and then a list: in one round trip if the store supports that.
+func (f *Fleet) together(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue,
+	err error) {
+	if s, ok := f.store.(Together); ok {
+		return s.ReadTogether(ctx, refs, list)
+	}
+	values = make([][]byte, len(refs))
 	for i, ref := range refs {
-		var err error
 		if values[i], err = f.store.Record(ctx, ref.Table, ref.Key); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return values, nil
+	if list != nil {
+		listed, err = f.store.Records(ctx, list.Table, list.Prefix, nil, state.DefaultLimit)
+	}
+	return values, listed, err
 }
 
 // Ensure writes a record unless it exists. It lets operations that expect a record which all scopes share run
@@ -260,12 +282,18 @@ const (
 // Out: Lock.Facts has their values, nil for an absent one; it is nil if one process owns the store.
 // Errors: those of the store; the context's if it ended while another host had the lock.
 func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Lock, error) {
+	return f.BeginAhead(ctx, scope, facts, nil)
+}
+
+// BeginAhead is Begin for an operation that needs more records soon: Lock.Ahead has their values. What only holders of
+// the scope's lock write is as Lock.Ahead has it until the operation's first commit, or that commit is refused.
+func (f *Fleet) BeginAhead(ctx context.Context, scope []byte, facts, ahead []Ref) (*Lock, error) {
 	if f.sessions == nil {
 		return &Lock{fleet: f, alone: true}, nil
 	}
 	began := time.Now()
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
-		t, err := f.read(ctx, scope, facts)
+		t, err := f.read(ctx, scope, facts, ahead)
 		if err != nil {
 			return nil, err
 		}
@@ -294,7 +322,7 @@ func (f *Fleet) Begin(ctx context.Context, scope []byte, facts ...Ref) (*Lock, e
 
 // TryBegin is Begin without facts and without waiting: it returns nil while a live host has the lock.
 func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Lock, error) {
-	t, err := f.read(ctx, scope, nil)
+	t, err := f.read(ctx, scope, nil, nil)
 	if err != nil || t.was.holder == (Session{}) || t.was.holder == t.self {
 		return t, err
 	}
@@ -305,13 +333,15 @@ func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Lock, error) {
 	return t, nil
 }
 
-func (f *Fleet) read(ctx context.Context, scope []byte, facts []Ref) (*Lock, error) {
+// read reads the lock first: another host that writes what is read after it has changed the lock by then, so that the
+// lock cannot be taken.
+func (f *Fleet) read(ctx context.Context, scope []byte, facts, ahead []Ref) (*Lock, error) {
 	t := &Lock{fleet: f, scope: slices.Clone(scope), refs: facts, self: f.sessions.Self()}
-	values, err := f.records(ctx, append(slices.Clone(facts), Ref{TableLocks, t.scope}))
+	values, _, err := f.together(ctx, slices.Concat([]Ref{{TableLocks, t.scope}}, facts, ahead), nil)
 	if err != nil {
 		return nil, err
 	}
-	t.Facts, t.stored = values[:len(facts)], values[len(facts)]
+	t.stored, t.Facts, t.Ahead = values[0], values[1:len(facts)+1], values[len(facts)+1:]
 	t.was, err = decode(t.stored)
 	return t, err
 }

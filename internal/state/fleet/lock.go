@@ -36,8 +36,8 @@ func decode(stored []byte) (holding, error) {
 
 // Lock is one operation's lock on a scope. Only one goroutine may use it.
 type Lock struct {
-	// Facts are the values of the records that were passed to Begin.
-	Facts [][]byte
+	// Facts are the values of the records that were passed to Begin, Ahead those of BeginAhead's further ones.
+	Facts, Ahead [][]byte
 
 	fleet  *Fleet
 	alone  bool
@@ -170,7 +170,7 @@ func (l *Lock) Overtaken(ctx context.Context) (bool, error) {
 	if l == nil || l.alone || l.taken || l.ended {
 		return false, nil
 	}
-	now, err := l.fleet.read(ctx, l.scope, nil)
+	now, err := l.fleet.read(ctx, l.scope, nil, nil)
 	if err != nil || bytes.Equal(now.stored, l.stored) {
 		return false, err
 	}

@@ -201,35 +201,44 @@ func (s *Store) Record(ctx context.Context, table state.Table, key []byte) ([]by
 	return data, nil
 }
 
-// ReadRecords reads records in one round trip, nil for an absent one. Each is read by its own statement, so they may be
-// from different snapshots.
-func (s *Store) ReadRecords(ctx context.Context, refs []fleet.Ref) ([][]byte, error) {
+// ReadTogether implements fleet.Together: one statement for the records, which all are from one snapshot, and one for
+// the list.
+func (s *Store) ReadTogether(ctx context.Context, refs []fleet.Ref, list *fleet.List) ([][]byte, []state.KeyValue,
+	error) {
 	if err := s.session.check(); err != nil {
-		return nil, s.fail("records", err)
+		return nil, nil, s.fail("records", err)
 	}
-	values := make([][]byte, len(refs))
 	q := s.reading()
+	values := make([][]byte, len(refs))
+	tables, heads, hashes := make([][]byte, len(refs)), make([][]byte, len(refs)), make([][]byte, len(refs))
 	for i, ref := range refs {
 		n := nameOf(string(ref.Key))
-		q.Queue("SELECT data, sum FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(ref.Table), n.head,
-			n.hash).QueryRow(func(row pgx.Row) error {
-			var have int64
-			err := row.Scan(&values[i], &have)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return nil
-			}
-			if err != nil {
+		tables[i], heads[i], hashes[i] = tableKey(ref.Table), n.head, n.hash
+	}
+	q.Queue(`SELECT key.n, found.data, found.sum
+		FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS key (tbl, head, hash, n)
+		CROSS JOIN LATERAL (SELECT data, sum FROM @.records
+			WHERE tbl = key.tbl AND head = key.head AND hash = key.hash LIMIT 1) found`, tables, heads, hashes).
+		Query(eachRow(func(rows pgx.Rows) error {
+			var n, have int64
+			var data []byte
+			if err := rows.Scan(&n, &data, &have); err != nil {
 				return err
 			}
-			return checkSum("record", string(ref.Key), values[i], have)
-		})
+			values[n-1] = data
+			return checkSum("record", string(refs[n-1].Key), data, have)
+		}))
+	var listed []state.KeyValue
+	if list != nil {
+		query, args := recordsQuery(list.Table, list.Prefix, nil, state.DefaultLimit)
+		q.Queue(query, args...).Query(eachRow(scanRecords(&listed)))
 	}
 	w := s.wait(ctx, s.opts.ReadTimeout)
 	defer w.end()
 	if err := s.pool.SendBatch(w, &q.Batch).Close(); err != nil {
-		return nil, s.fail("records", w.error(err))
+		return nil, nil, s.fail("records", w.error(err))
 	}
-	return values, nil
+	return values, listed, nil
 }
 
 // Records returns a page of a table.
@@ -239,26 +248,34 @@ func (s *Store) Records(ctx context.Context, table state.Table, prefix, after []
 	if err != nil {
 		return nil, err
 	}
+	query, args := recordsQuery(table, prefix, after, limit)
+	var kvs []state.KeyValue
+	if err = s.rows(ctx, "records of table "+string(table), query, args, scanRecords(&kvs)); err != nil {
+		return nil, err
+	}
+	return kvs, nil
+}
+
+// recordsQuery selects a page of records; scanRecords adds a row of it to kvs.
+func recordsQuery(table state.Table, prefix, after []byte, limit int) (query string, args []any) {
 	var w where
 	w.and("tbl = %s", tableKey(table))
 	w.prefix(string(prefix))
 	w.after(string(after))
-	var kvs []state.KeyValue
-	query := fmt.Sprintf("SELECT head || tail, data, sum FROM @.records WHERE true%s ORDER BY head, tail LIMIT %s", w.text,
-		w.arg(limit))
-	err = s.rows(ctx, "records of table "+string(table), query, w.args, func(rows pgx.Rows) error {
+	return fmt.Sprintf("SELECT head || tail, data, sum FROM @.records WHERE true%s ORDER BY head, tail LIMIT %s", w.text,
+		w.arg(limit)), w.args
+}
+
+func scanRecords(kvs *[]state.KeyValue) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
 		var kv state.KeyValue
 		var have int64
 		if err := rows.Scan(&kv.Key, &kv.Value, &have); err != nil {
 			return err
 		}
-		kvs = append(kvs, kv)
+		*kvs = append(*kvs, kv)
 		return checkSum("record", string(kv.Key), kv.Value, have)
-	})
-	if err != nil {
-		return nil, err
 	}
-	return kvs, nil
 }
 
 // wait is a context that ends if the server is silent for too long: a server that hangs neither answers nor closes the

@@ -200,7 +200,7 @@ func TestEveryCallEndsWhileTheServerHangs(t *testing.T) {
 		"record":        func() error { _, err := s.Record(ctx, "t", []byte("k")); return err },
 		"records":       func() error { _, err := s.Records(ctx, "t", nil, nil, 0); return err },
 		"read records": func() error {
-			_, err := s.ReadRecords(ctx, []fleet.Ref{{Table: "t", Key: []byte("k")}})
+			_, _, err := s.ReadTogether(ctx, []fleet.Ref{{Table: "t", Key: []byte("k")}}, nil)
 			return err
 		},
 		"tables": func() error { _, err := s.Tables(ctx); return err },

@@ -57,9 +57,9 @@ func TestABatchIsOneTransactionOfTwoRoundTrips(t *testing.T) {
 			_, err := s.ReadLog(t.Context(), space, state.LogQuery{Log: "log 1"})
 			return err
 		}), 1, 0},
-		{"three records", read(func() error {
-			_, err := s.ReadRecords(t.Context(), []fleet.Ref{{Table: "t", Key: []byte("a")}, {Table: "t", Key: []byte("b")},
-				{Table: "t", Key: []byte("expected")}})
+		{"three records and a list", read(func() error {
+			_, _, err := s.ReadTogether(t.Context(), []fleet.Ref{{Table: "t", Key: []byte("a")}, {Table: "t", Key: []byte("b")},
+				{Table: "t", Key: []byte("expected")}}, &fleet.List{Table: "t", Prefix: []byte("e")})
 			return err
 		}), 1, 0},
 	} {
