@@ -47,7 +47,7 @@ func TestSynchronousCommit(t *testing.T) {
 		return conn.QueryRow(t.Context(), "SELECT sync_state FROM pg_stat_replication").Scan(&state) == nil && state == "sync"
 	}, time.Minute, 100*time.Millisecond, "the standby is not synchronous")
 
-	arms := []*arm{l.onFile("file, durability power", "power"), l.onFile("file, durability process", "process")}
+	arms := []*arm{l.onFile("file, durability power", "power", t.TempDir()), l.onFile("file, durability process", "process", t.TempDir())}
 	for _, setting := range []string{"on", "remote_write", "local", "off"} {
 		arms = append(arms, l.onServer("PostgreSQL, synchronous_commit "+setting,
 			server.URL+"&synchronous_commit="+setting, "slot_"+setting, 1))

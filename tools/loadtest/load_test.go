@@ -89,7 +89,7 @@ func TestLoad(t *testing.T) {
 	l.personas, err = strconv.Atoi(setting("LOAD_PERSONAS", "10000"))
 	require.NoError(t, err, "LOAD_PERSONAS")
 	l.build()
-	arms := []*arm{l.onFile("one host, file", "power"), l.onDatabase("one host, PostgreSQL", 1),
+	arms := []*arm{l.onFile("one host, file", "power", t.TempDir()), l.onDatabase("one host, PostgreSQL", 1),
 		l.onDatabase("three hosts, PostgreSQL", 3)}
 	l.each = whole / time.Duration(len(arms)*len(rates)*rounds)
 	require.GreaterOrEqual(t, l.each, time.Second, "LOAD_TIME: want %v at least", l.each*time.Duration(len(arms)*6))
@@ -136,9 +136,8 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// onFile is one host with its state in a file.
-func (l *load) onFile(name, durability string) *arm {
-	dir := l.t.TempDir()
+// onFile is one host with its state in a file in a folder.
+func (l *load) onFile(name, durability, dir string) *arm {
 	l.configure(dir, fmt.Sprintf("data: {durability: %s}\n", durability))
 	a := l.open(name, dir)
 	a.stored = func() (bytes int64) {
@@ -281,13 +280,16 @@ func (l *load) drive(a *arm, c *cell, seed uint64) {
 }
 
 // resident is a host's memory in bytes; 0 if the system does not report it.
-func (p *process) resident() int64 {
+func (p *process) resident() int64 { return p.status("VmRSS:") }
+
+// status reads a size from the system's table of the process, in bytes; 0 if the system does not report it.
+func (p *process) status(name string) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	lines := strings.Split(string(text), "\n")
-	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "VmRSS:") })
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, name) })
 	if at < 0 {
 		return 0
 	}

@@ -50,7 +50,8 @@ type many struct {
 // host's memory grows.
 //
 // MANY_EVENTS is the number of events, MANY_STORE is postgres or file, LOAD_PERSONAS the number of people in the events,
-// LOAD_OUT the folder of the report.
+// LOAD_OUT the folder of the report. With MANY_FOLDER a file store stays in this folder, and a later run with more
+// events, or after MANY_TIME, continues with it.
 func TestMany(t *testing.T) {
 	l := &load{t: t, out: setting("LOAD_OUT", t.TempDir())}
 	events, err := strconv.Atoi(setting("MANY_EVENTS", "1000000"))
@@ -65,17 +66,22 @@ func TestMany(t *testing.T) {
 	case "postgres":
 		m.arm = l.onDatabase("PostgreSQL", 1)
 	case "file":
-		m.arm = l.onFile("file", "power")
+		m.arm = l.onFile("file", "power", setting("MANY_FOLDER", t.TempDir()))
 	default:
 		t.Fatalf("MANY_STORE is %q, want postgres or file", store)
 	}
 	m.resides = series{name: "memory", share: 0.1, amount: 4}
 	m.connect()
-	for first := -constant; first < 0; first += people {
-		m.record(first)
+	first := m.done()
+	if first == 0 {
+		for who := -constant; who < 0; who += people {
+			m.record(who)
+		}
 	}
-	began, next := time.Now(), 0
-	for sent := 0; sent < events; sent += perPerson * people {
+	limit, err := time.ParseDuration(setting("MANY_TIME", "24h"))
+	require.NoError(t, err, "MANY_TIME")
+	began, next := time.Now(), first
+	for sent := first; sent < events; sent += perPerson * people {
 		if sent >= next {
 			next += events / checkpoints
 			m.look(sent, time.Since(began))
@@ -83,12 +89,38 @@ func TestMany(t *testing.T) {
 		if sent == events/10 {
 			m.probe(sent)
 		}
+		if time.Since(began) > limit {
+			m.note(sent)
+			t.Skipf("%d events are recorded; run it again to go on", sent)
+		}
 		m.record(sent / perPerson % l.personas)
 	}
 	m.look(events, time.Since(began))
+	m.note(events)
 	m.probe(events)
 	m.report(events)
 	require.True(t, m.resides.flat(), "the host's memory is not flat: %.1f MiB", m.resides.thirds())
+}
+
+// counted is the file in MANY_FOLDER that says how many events were sent.
+const counted = "sent"
+
+// done returns how many events an earlier run sent.
+func (m *many) done() (sent int) {
+	text, err := os.ReadFile(filepath.Join(os.Getenv("MANY_FOLDER"), counted))
+	if err == nil {
+		sent, err = strconv.Atoi(string(text))
+		require.NoError(m.t, err)
+	}
+	m.arm.events.Store(2 * int64(sent)) // probes have used numbers, too
+	return sent
+}
+
+// note writes how many events were sent.
+func (m *many) note(sent int) {
+	if folder := os.Getenv("MANY_FOLDER"); folder != "" {
+		require.NoError(m.t, os.WriteFile(filepath.Join(folder, counted), []byte(strconv.Itoa(sent)), 0o600))
+	}
 }
 
 func (m *many) connect() {
@@ -140,13 +172,13 @@ func scopeOf(who int) abi.MemoryScope { return abi.MemoryScope{RunID: "load", Pe
 
 // look adds a row to the report.
 func (m *many) look(sent int, took time.Duration) {
-	memory := m.arm.hosts[0].metrics(m.t)["process_resident_memory_bytes"] / (1 << 20)
+	memory := float64(m.arm.hosts[0].status("RssAnon:")) / (1 << 20) // the mapped pages of a file do not count
 	m.resides.samples = append(m.resides.samples, memory)
 	stored := m.arm.stored()
 	constants := m.times(asked, func(i int) error { return m.retrieve(-constant + i%constant) })
 	grown := m.times(asked, func(i int) error { return m.retrieve(i * 37 % m.personas) })
 	row := []string{strconv.Itoa(sent), fmt.Sprintf("%.0f", took.Seconds()), fmt.Sprintf("%.0f", memory),
-		fmt.Sprintf("%d", stored>>20), fmt.Sprintf("%.0f", float64(stored-m.arm.before)/float64(m.arm.events.Load())),
+		fmt.Sprintf("%d", stored>>20), fmt.Sprintf("%.0f", float64(stored)/float64(sent+constant*perPerson)),
 		fmt.Sprintf("%.2f", constants[0]), fmt.Sprintf("%.2f", constants[1]), fmt.Sprintf("%.2f", grown[0])}
 	m.rows = append(m.rows, row)
 	m.t.Log(row)
@@ -199,7 +231,8 @@ func (m *many) probe(events int) {
 	}
 	do := func(name string, n int, do func(i int) error) { p.of[name] = m.times(n, do) }
 	ctx := m.t.Context()
-	spread := func(i int) int { return (i*7919 + 13) % m.personas }
+	known := min(m.personas, events/perPerson)
+	spread := func(i int) int { return (i*7919 + 13 + events) % known }
 	do("record", asked, func(i int) error {
 		_, err := m.client.RecordEvent(ctx, m.event(-constant-1-i))
 		return err

@@ -38,12 +38,13 @@ func (a *Archive) Forget(ctx context.Context, userID string, matches func(*abi.M
 	at := a.Now().UTC().Format(timeForm)
 	for _, info := range list {
 		whose, known, failed := a.peopleOf(ctx, info)
-		if known && !whose.has(userID) {
-			continue
-		}
 		var more []*abi.MemoryEvent
-		if failed == nil {
-			more, failed = a.forgetInSegment(ctx, info, known, at, matches, note)
+		switch {
+		case failed != nil:
+		case !known:
+			more, failed = a.forgetInSegment(ctx, info, nil, nil, at, matches, note)
+		case whose.has(userID):
+			more, failed = a.forgetInSegment(ctx, info, whose, mayHave(userID), at, matches, note)
 		}
 		erased, err = append(erased, more...), Graver(err, failed) // a damaged segment must not keep events in the others
 	}
@@ -70,9 +71,9 @@ func (a *Archive) forgetUnpacked() {
 	a.mu.Unlock()
 }
 
-// forgetInSegment is Forget for one segment. listed is set if its people are known; otherwise it stores them. The caller
-// holds changing.
-func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, listed bool, at string,
+// forgetInSegment is Forget for one segment. list has the segment's people, and may is a quick test of a line, or nil. If
+// the people are not known, list and may are nil, and it stores them. The caller holds changing.
+func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, list people, may func([]byte) bool, at string,
 	matches func(*abi.MemoryEvent) bool, note func([]*abi.MemoryEvent) error) (erased []*abi.MemoryEvent, err error) {
 	text, err := segments.Read(a.Dir, info)
 	if err != nil {
@@ -80,6 +81,10 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, liste
 	}
 	kept, forgotten, whose := make([]byte, 0, len(text)), info.Forgotten, people{}
 	for line := range bytes.Lines(text) {
+		if may != nil && !may(line) {
+			kept = append(kept, line...)
+			continue
+		}
 		left, event, gone, err := forgetLine(line, at, matches)
 		if err != nil {
 			return nil, errDamaged("segment " + info.Name() + ": " + err.Error())
@@ -93,9 +98,11 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, liste
 		}
 		kept = append(kept, left...)
 	}
-	whose = whose.sorted()
+	if whose = whose.sorted(); list != nil {
+		whose = list // the forgotten person may stay in it: the segment would be read in vain
+	}
 	if len(erased) == 0 {
-		if listed {
+		if list != nil {
 			return nil, nil
 		}
 		var b state.Batch

@@ -53,6 +53,7 @@ func (a *Archive) peopleOf(ctx context.Context, info segments.Info) (list people
 	if err != nil || record == nil {
 		return nil, false, state.ContractError(err)
 	}
+	list = make(people, 0, len(record)/4) // not nil if it is empty
 	for ; len(record) >= 4; record = record[4:] {
 		list = append(list, binary.BigEndian.Uint32(record))
 	}
