@@ -29,8 +29,9 @@ import (
 	"github.com/memhost/memhost/internal/test/pgserver"
 )
 
-// rates are request rates per second, independent of how long the answers take.
-var rates = []int{50, 100, 200}
+// rates are request rates per second, independent of how long the answers take. An arm gets no higher rate after one at
+// which it is saturated.
+var rates = []int{50, 100, 200, 400, 800, 1600, 3200}
 
 // rounds is how often each rate is used, so that other load on the machine affects all arms equally.
 const rounds = 2
@@ -56,6 +57,20 @@ type arm struct {
 type cell struct {
 	rate    int
 	metrics map[string]*vegeta.Metrics
+	// hostCPU and allCPU are how many cores its hosts and the whole machine used, summed over the rounds.
+	hostCPU, allCPU float64
+	rounds          int
+}
+
+// saturated reports whether the arm did not keep up: half of the requests took more than a second, or some failed.
+func (c *cell) saturated() bool {
+	for _, m := range c.metrics {
+		m.Close()
+		if m.Requests > 0 && (m.Latencies.P50 > time.Second || m.Success < 1) {
+			return true
+		}
+	}
+	return false
 }
 
 const (
@@ -104,13 +119,25 @@ func TestLoad(t *testing.T) {
 		for i, rate := range rates {
 			for j := range arms {
 				a := arms[(j+round)%len(arms)] // no arm is always the first one
+				if i > 0 && (a.cells[i-1].saturated() || a.cells[i-1].rounds <= round) {
+					continue
+				}
 				l.drive(a, a.cells[i], uint64(1+round))
 				t.Logf("round %d: %d requests/s at %s", round+1, rate, a.name)
 			}
 		}
 	}
+	for _, a := range arms { // a rate that only some rounds reached is beyond saturation
+		for i := range a.cells {
+			if a.cells[i].rounds < rounds {
+				a.cells = a.cells[:i]
+				break
+			}
+		}
+	}
 	require.NoError(t, l.report(arms))
 	for _, a := range arms {
+		require.NotEmpty(t, a.cells, "%s", a.name)
 		for _, c := range a.cells {
 			for op, m := range c.metrics {
 				require.Positive(t, m.Requests, "%s at %d/s: no %s was sent", a.name, c.rate, op)
@@ -269,7 +296,8 @@ func (l *load) drive(a *arm, c *cell, seed uint64) {
 			Scope: abi.MemoryScope{RunID: "load", PersonaID: a.persona(who)}, Budget: abi.ContextBudget{MaxTokens: &budget}})
 		return nil
 	}
-	attacker := vegeta.NewAttacker(vegeta.Timeout(30*time.Second), vegeta.MaxBody(0))
+	began, hosts, all := time.Now(), a.cpu(), machineCPU()
+	attacker := vegeta.NewAttacker(vegeta.Timeout(30*time.Second), vegeta.MaxBody(0), vegeta.MaxWorkers(2000))
 	for r := range attacker.Attack(target, vegeta.Rate{Freq: c.rate, Per: time.Second}, l.each, a.name) {
 		op := opRecord
 		if strings.HasSuffix(r.URL, "/v1/retrieve") {
@@ -277,6 +305,42 @@ func (l *load) drive(a *arm, c *cell, seed uint64) {
 		}
 		c.metrics[op].Add(r)
 	}
+	took := time.Since(began)
+	c.hostCPU += float64(a.cpu()-hosts) / float64(took)
+	c.allCPU += float64(machineCPU()-all) / float64(took)
+	c.rounds++
+}
+
+// cpu is the CPU time of the arm's hosts.
+func (a *arm) cpu() (used time.Duration) {
+	for _, h := range a.hosts {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.Process.Pid))
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if fields := strings.Fields(rest); len(fields) > 12 {
+			used += ticks(fields[11:13]) // user and system
+		}
+	}
+	return used
+}
+
+// machineCPU is the CPU time that all processes have used.
+func machineCPU() time.Duration {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 {
+		return 0
+	}
+	return ticks(append(fields[1:4:4], fields[6:9]...)) // all but idle and waiting for the disk
+}
+
+// ticks adds numbers of hundredths of a second.
+func ticks(fields []string) (sum time.Duration) {
+	for _, field := range fields {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		sum += time.Duration(n) * 10 * time.Millisecond
+	}
+	return sum
 }
 
 // resident is a host's memory in bytes; 0 if the system does not report it.

@@ -5,6 +5,7 @@ package loadtest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image/color"
 	"os"
@@ -15,7 +16,8 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	_ "gonum.org/v1/plot/vg/vgsvg" // .svg
+	vgdraw "gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // row has the results of one arm for one operation at one rate.
@@ -32,6 +34,9 @@ type row struct {
 	// Errors counts answers other than 200, and missing answers. First is the text of the first one.
 	Errors uint64 `json:"errors"`
 	First  string `json:"first_error,omitempty"`
+	// HostCores and AllCores are how many cores the arm's hosts and the whole machine used.
+	HostCores float64 `json:"host_cores,omitempty"`
+	AllCores  float64 `json:"all_cores,omitempty"`
 }
 
 // sizes is what an arm has stored.
@@ -48,13 +53,15 @@ type sizes struct {
 	Known float64 `json:"known_per_s"`
 }
 
-// report writes load.md, load.json, record.svg and retrieve.svg.
+// report writes load.md, load.json and load.svg.
 func (l *load) report(arms []*arm) error {
 	var rows []row
 	for _, a := range arms {
 		for _, c := range a.cells {
 			for _, op := range []string{opRecord, opRetrieve} {
-				rows = append(rows, rowOf(a.name, op, c.rate, c.metrics[op]))
+				r := rowOf(a.name, op, c.rate, c.metrics[op])
+				r.HostCores, r.AllCores = c.hostCPU/float64(c.rounds), c.allCPU/float64(c.rounds)
+				rows = append(rows, r)
 			}
 		}
 	}
@@ -89,10 +96,8 @@ func (l *load) report(arms []*arm) error {
 	if err := os.WriteFile(filepath.Join(l.out, "load.md"), l.table(rows, stored), 0o644); err != nil {
 		return err
 	}
-	for _, op := range []string{opRecord, opRetrieve} {
-		if err := draw(filepath.Join(l.out, op+".svg"), op, arms, rows); err != nil {
-			return err
-		}
+	if err := draw(filepath.Join(l.out, "load.svg"), arms, rows); err != nil {
+		return err
 	}
 	l.t.Logf("written: %s\n%s", filepath.Join(l.out, "load.md"), l.table(rows, stored))
 	return nil
@@ -118,12 +123,13 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 func (l *load) table(rows []row, stored []sizes) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Half of the requests record, half retrieve, over %d personas; %.0f s for each rate. Requests "+
-		"are sent by the clock, however long the answers take. In brackets the ratio to the first store in the same run.\n\n"+
-		"| | requests/s | sent | p50 ms | p99 ms | errors |\n|---|---|---|---|---|---|\n",
+		"are sent by the clock, however long the answers take. In brackets the ratio to the first store in the same run. A "+
+		"store gets no higher rate after one at which requests fail or half of them take more than a second.\n\n"+
+		"| | requests/s | sent | p50 ms | p99 ms | errors | cores: hosts | whole machine |\n|---|---|---|---|---|---|---|---|\n",
 		l.personas, rounds*l.each.Seconds())
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s, %s | %d | %d | %.2f (%.2f) | %.2f (%.2f) | %d |\n", r.Arm, r.Operation, r.Rate, r.Requests,
-			r.P50MS, r.P50Ratio, r.P99MS, r.P99Ratio, r.Errors)
+		fmt.Fprintf(&b, "| %s, %s | %d | %d | %.2f (%.2f) | %.2f (%.2f) | %d | %.2f | %.2f |\n", r.Arm, r.Operation, r.Rate,
+			r.Requests, r.P50MS, r.P50Ratio, r.P99MS, r.P99Ratio, r.Errors, r.HostCores, r.AllCores)
 	}
 	b.WriteString("\n| | events | bytes an event | memory of a host | batches of 1000: first event of each persona | second |\n" +
 		"|---|---|---|---|---|---|\n")
@@ -139,25 +145,53 @@ func (l *load) table(rows []row, stored []sizes) []byte {
 	return b.Bytes()
 }
 
-// draw plots p50 and p99 of an operation against the rate: one line per arm, p99 dashed.
-func draw(path, op string, arms []*arm, rows []row) error {
+// draw plots p50 and p99 of records and of retrievals against the rate: one line per arm, p99 dashed.
+func draw(path string, arms []*arm, rows []row) error {
+	canvas := vgsvg.New(24*vg.Centimeter, 11*vg.Centimeter)
+	var panels []*plot.Plot
+	for _, op := range []string{opRecord, opRetrieve} {
+		p, err := panel(op, arms, rows)
+		if err != nil {
+			return err
+		}
+		panels = append(panels, p)
+	}
+	for _, p := range panels { // the same scale in both
+		p.Y.Min = min(panels[0].Y.Min, panels[1].Y.Min)
+		p.Y.Max = max(panels[0].Y.Max, panels[1].Y.Max)
+	}
+	tiles := vgdraw.Tiles{Cols: len(panels), Rows: 1, PadX: 5 * vg.Millimeter}
+	for i, area := range plot.Align([][]*plot.Plot{panels}, tiles, vgdraw.New(canvas))[0] {
+		panels[i].Draw(area)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = canvas.WriteTo(file)
+	return errors.Join(err, file.Close())
+}
+
+// panel is the part of the plot about one operation.
+func panel(op string, arms []*arm, rows []row) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = op+": p50, and p99 dashed", "requests/s", "ms"
 	p.BackgroundColor, p.Legend.Top, p.Legend.Left = color.White, true, true
+	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
 	colours := []color.RGBA{{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255}}
-	p.Y.Min = 0
 	for i, a := range arms {
 		var half, most plotter.XYs
 		for _, r := range rows {
 			if r.Arm == a.name && r.Operation == op {
-				half = append(half, plotter.XY{X: float64(r.Rate), Y: r.P50MS})
-				most = append(most, plotter.XY{X: float64(r.Rate), Y: r.P99MS})
+				half = append(half, plotter.XY{X: float64(r.Rate), Y: max(r.P50MS, 0.01)})
+				most = append(most, plotter.XY{X: float64(r.Rate), Y: max(r.P99MS, 0.01)})
 			}
 		}
 		for j, points := range []plotter.XYs{half, most} {
 			line, dots, err := plotter.NewLinePoints(points)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			line.Color, dots.Color, line.Width = colours[i], colours[i], vg.Points(1.5)
 			if j == 0 {
@@ -168,6 +202,6 @@ func draw(path, op string, arms []*arm, rows []row) error {
 			p.Add(line, dots)
 		}
 	}
-	p.Y.Max *= 1.3 // room for the legend
-	return p.Save(20*vg.Centimeter, 11*vg.Centimeter, path)
+	p.Y.Max *= 4 // room for the legend
+	return p, nil
 }
