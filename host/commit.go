@@ -26,7 +26,8 @@ func (o *operation) commitLast(ctx context.Context, accepted ...*abi.MemoryEvent
 func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi.MemoryEvent) error {
 	t := o.state
 	t.Batch.MaxSpaceBytes = o.provider.limits.StateBytes
-	if t.Changed() {
+	changed := t.Changed()
+	if changed {
 		if ahead := o.ahead(); ahead != nil {
 			t.KnowCommits(ahead[aheadCommits])
 		}
@@ -41,6 +42,9 @@ func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi
 	}
 	o.releaseWrites()
 	o.state = opstate.New(o.slot.host.store, t.Space())
+	if changed {
+		o.copyChanged()
+	}
 	return nil
 }
 

@@ -72,6 +72,13 @@ func (s *Slot) forgetServing(ctx context.Context, r *abi.ForgetRequest) (*abi.Fo
 // forget is Forget under the scope's lock.
 func (o *operation) forget(ctx context.Context, r *abi.ForgetRequest, receipt *abi.ForgetReceipt) error {
 	h := o.slot.host
+	if o.slot.following == nil {
+		done, err := h.erasingCopies(ctx, o.memoryScope())
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
 	if err := o.noteForgotten(ctx, r); err != nil {
 		return err
 	}

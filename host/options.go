@@ -61,6 +61,8 @@ type Options struct {
 	// OnManifest is called when the run manifest has changed: after each load, and when a scope was set up or reset. It
 	// must be quick.
 	OnManifest func()
+	// FileCopies keeps copies of memories as files. Default: none.
+	FileCopies FileCopies
 	// NoReadinessPolls turns off polling for outstanding events: pending then ends only by Readiness, or by recording
 	// an event again. Default: the host polls 1 s after the write, and then at intervals that double up to 60 s.
 	NoReadinessPolls bool

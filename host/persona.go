@@ -83,6 +83,13 @@ func (s *Slot) ErasePersona(ctx context.Context, r *report.PersonaRequest, find 
 	if err != nil {
 		return nil, err
 	}
+	for i := range scopes {
+		done, err := h.erasingCopies(ctx, scopes[i].memoryScope())
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	x.eraseOwn(ctx, scopes)
 	x.eraseScopes(ctx, scopes)
 	outside, left := h.scrub(ctx)

@@ -35,6 +35,11 @@ func (s *Slot) resetIn(ctx context.Context, scope abi.MemoryScope, own bool) (*a
 				}
 				defer after()
 				if own {
+					done, err := s.host.erasingCopies(ctx, sc.memoryScope())
+					if err != nil {
+						return err
+					}
+					defer done()
 					erased = new(ownErased)
 					if err := erased.erase(ctx, s.host, sc.memoryScope()); err != nil {
 						return err

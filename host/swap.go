@@ -416,6 +416,9 @@ func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHea
 	if err := s.host.keepProvider(ctx, next); err != nil { // serve anyway: a full disk can still be read
 		s.host.logger.Warn("the provider's configuration could not be kept for erasing", "error", err)
 	}
+	if copies := s.host.options.FileCopies; copies != nil {
+		copies.Served()
+	}
 	s.startBackground(next)
 	s.host.logger.Info("serving", "provider", next.name, "kind", next.kind, "module", next.module.SHA256[:12],
 		"took_ms", ms(time.Since(began)))

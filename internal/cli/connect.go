@@ -166,6 +166,7 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
+	copies := a.CopiesInto(&o, c, log)
 	spans, err := a.SpansInto(&o, c, log)
 	if err != nil {
 		trace.Close()
@@ -193,11 +194,21 @@ func (a *App) openHere(ctx context.Context, c *config.Config) (*Door, error) {
 		trace.Close()
 		return nil, err
 	}
+	if err := copies.Start(ctx, slot, false); err != nil {
+		_ = errors.Join(slot.Close(context.WithoutCancel(ctx)), h.Close(context.WithoutCancel(ctx)))
+		spans.Close()
+		trace.Close()
+		return nil, err
+	}
 	log.Debug("no slot is running, the data folder was opened", "folder", c.Data.Dir)
 	opened = true
 	return &Door{Contract: slot, Erase: a.Eraser(slot, c, options), Close: func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 		defer cancel()
+		copies.Close(ctx)
+		for _, warning := range copies.Warnings() {
+			a.Out.Note("%s", warning)
+		}
 		if err := errors.Join(slot.Close(ctx), h.Close(ctx)); err != nil {
 			log.Warn("closing", "error", err)
 		}
@@ -229,7 +240,7 @@ func (a *App) folderFor(c *config.Config) (_ *config.Config, remove func(), err 
 		return nil, nil, FileError(os.TempDir(), err)
 	}
 	temporary := *c
-	temporary.Data.Dir, temporary.Memory.Archive = dir, false
+	temporary.Data.Dir, temporary.Data.Files, temporary.Memory.Archive = dir, false, false
 	return &temporary, func() { _ = os.RemoveAll(dir) }, nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/memoryfiles"
 	"github.com/memhost/memhost/internal/text/convert"
 )
 
@@ -39,7 +40,7 @@ func (a *commands) exportCommand() *cobra.Command {
 				}
 				a.TellNearScopes(ctx, d, f.Scope())
 				if withGit {
-					files = fanOut(files)
+					files = memoryfiles.FanOut(files)
 				}
 				if err := exportFolder(args[0], files, withGit); err != nil {
 					return err
@@ -54,7 +55,7 @@ func (a *commands) exportCommand() *cobra.Command {
 }
 
 const importHelp = `Reads FOLDER and hands its files to the provider's native mutation "import_files": what export wrote, or files of another program that the provider takes.
-The scope should be empty. Files that the provider does not take are named, .git among them.`
+The scope should be empty; a ledger also adds to one. Files that the provider does not take are named, .git among them.`
 
 func (a *commands) importCommand() *cobra.Command {
 	var f cli.ScopeFlags
@@ -71,7 +72,13 @@ func (a *commands) importCommand() *cobra.Command {
 			}
 			a.Begins = true
 			return a.withScope(cmd.Context(), &f, func(ctx context.Context, d *cli.Door) error {
-				return a.importFiles(ctx, d, f.Scope(), files)
+				err := a.importFiles(ctx, d, f.Scope(), files)
+				if abi.CodeOf(err) == abi.CodeConflict && memoryfiles.IsLive(args[0]) {
+					return abi.AsError(err).WithHint(args[0] + " is the copy of a memory, which only follows it, and your edits in it " +
+						"stay. To change the memory, use what `memhost mutate --help` lists; to replace it by these files, move the " +
+						"folder out of the data folder, run `memhost reset`, and import the folder")
+				}
+				return err
 			})
 		}}
 	f.Add(cmd.Flags())
@@ -86,42 +93,27 @@ func (a *commands) withScope(ctx context.Context, f *cli.ScopeFlags, verb func(c
 	return a.WithDoor(ctx, verb)
 }
 
-// filesOf requests all pages of the query "files": an object of texts by path, with the start of the next page in
-// trace.details.next. A path that occurs again is continued.
+// filesOf returns a scope's files.
 func filesOf(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (map[string]string, error) {
-	files := map[string]string{}
-	params := map[string]abi.Raw{}
-	for {
-		page, err := d.NativeQuery(ctx, &abi.NativeQuery{Scope: scope, Name: "files", Params: params})
-		if abi.CodeOf(err) == abi.CodeUnsupported {
-			return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; `memhost inspect` says " +
-				"whether a module has the native query files")
-		}
-		if err != nil {
-			return nil, err
-		}
-		var part map[string]string
-		if err := json.Unmarshal(page.Result, &part); err != nil {
-			return nil, abi.NewError(abi.CodeBackend, "files: "+err.Error())
-		}
-		for path, text := range part {
-			files[path] += text
-		}
-		if page.Trace == nil || len(page.Trace.Details["next"]) == 0 {
-			return files, nil
-		}
-		params["after"] = page.Trace.Details["next"]
+	files, err := memoryfiles.Of(ctx, d, scope)
+	if abi.CodeOf(err) == abi.CodeUnsupported {
+		return nil, abi.AsError(err).WithHint("it keeps no files that could be written out; `memhost inspect` says " +
+			"whether a module has the native query files")
 	}
+	return files, err
 }
 
 // exportFolder writes a folder completely or not at all: what a killed command leaves has another name, and is not
 // mistaken for a memory. An empty existing folder is written into directly, because it may be on another file system.
 func exportFolder(dir string, files map[string]string, withGit bool) error {
 	write := func(to string) error {
-		if err := writeFolder(to, files); err != nil || !withGit {
-			return err
+		if err := memoryfiles.Write(to, files); err != nil {
+			return cli.UsageError(err.Error(), "")
 		}
-		return writeGit(to, files)
+		if !withGit {
+			return nil
+		}
+		return memoryfiles.WriteGit(to, files)
 	}
 	found, err := os.ReadDir(dir)
 	switch {
@@ -147,25 +139,6 @@ func exportFolder(dir string, files map[string]string, withGit bool) error {
 		_ = os.RemoveAll(part)
 	}
 	return err
-}
-
-func writeFolder(dir string, files map[string]string) error {
-	root, err := os.OpenRoot(dir) // rejects a path that leaves the folder
-	if err != nil {
-		return cli.UsageError(err.Error(), "")
-	}
-	defer func() { _ = root.Close() }()
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if parent := filepath.Dir(filepath.FromSlash(path)); parent != "." {
-			if err := root.MkdirAll(parent, 0o700); err != nil {
-				return cli.UsageError(err.Error(), "")
-			}
-		}
-		if err := root.WriteFile(filepath.FromSlash(path), []byte(files[path]), 0o600); err != nil {
-			return cli.UsageError(err.Error(), "")
-		}
-	}
-	return nil
 }
 
 // readFolder reads the files of a folder. left lists what cannot be read: a repository, and everything that is not a

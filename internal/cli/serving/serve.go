@@ -17,6 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/cli/tracelog"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/page"
+	"github.com/memhost/memhost/internal/memoryfiles"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -29,10 +30,11 @@ type ServedSlot struct {
 	within time.Duration // for the end
 	log    hclog.Logger
 
-	trace    *tracelog.Log // nil: none
-	spans    *cli.Spans    // nil: none
-	manifest *manifestFile // nil: not begun yet
-	page     *page.Page    // nil: none
+	trace    *tracelog.Log     // nil: none
+	spans    *cli.Spans        // nil: none
+	manifest *manifestFile     // nil: not begun yet
+	copies   *memoryfiles.Live // nil: none
+	page     *page.Page        // nil: none
 
 	stop   context.CancelFunc
 	ended  chan error
@@ -193,6 +195,7 @@ func (v *ServedSlot) release(ctx context.Context) {
 		v.manifest.close()
 	}
 	defer v.trace.Close()
+	v.copies.Close(ctx)
 	if v.slot != nil {
 		if err := v.slot.Close(ctx); err != nil {
 			v.log.Warn("closing the slot", "error", err)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -21,6 +22,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/page"
 	"github.com/memhost/memhost/internal/doors/server"
 	"github.com/memhost/memhost/internal/doors/server/wire"
+	"github.com/memhost/memhost/internal/memoryfiles"
 	"github.com/memhost/memhost/internal/state"
 )
 
@@ -132,7 +134,9 @@ func (b *start) prepareHost(context.Context) (err error) {
 	}
 	b.host.Observe = func(x host.Observation) {
 		b.metrics.Observe(x)
-		b.operations.Observe(x)
+		if x.Origin != host.OriginFiles { // nobody asked for it
+			b.operations.Observe(x)
+		}
 	}
 	b.host.OnStep = func(walked report.RunStep) {
 		b.operations.Step(walked)
@@ -161,6 +165,7 @@ func (b *start) prepareHost(context.Context) (err error) {
 	if b.Cassette != "" {
 		b.host.Cassette = &host.CassetteOptions{Path: b.Cassette}
 	}
+	b.slot.copies = b.CopiesInto(&b.host, b.config, b.slot.log)
 	return nil
 }
 
@@ -215,7 +220,29 @@ func (b *start) loadProvider(ctx context.Context) (err error) {
 		return err
 	}
 	b.loaded = true
+	if err := b.copyFiles(ctx); err != nil {
+		return err
+	}
 	return b.metrics.Followers(b.slot.slot.FollowerCounts)
+}
+
+// copyFiles starts copying memories as files, if that is configured.
+func (b *start) copyFiles(ctx context.Context) error {
+	if err := b.slot.copies.Start(ctx, b.slot.slot, true); err != nil && b.full == nil {
+		return err
+	}
+	switch dir := filepath.Join(b.slot.Dir, memoryfiles.LiveFolder); {
+	case !b.config.Data.Files && b.slot.copies != nil:
+		b.shown.Notef("%s has copies of memories from the time when data.files was on; they are not kept up to date. Remove "+
+			"the folder if nobody needs them", dir)
+	case b.config.Data.Files && b.Cassette != "":
+		b.shown.Notef("while a cassette is recorded, no files are copied to %s", dir)
+	case b.config.Data.Files && !b.slot.copies.Offered(ctx):
+		b.shown.Notef("data.files: %s keeps no files that could be copied", b.slot.provider(ctx))
+	case b.config.Data.Files:
+		b.shown.Pass("files", dir)
+	}
+	return nil
 }
 
 // keepManifest writes the run manifest and keeps it up to date from now on.

@@ -101,6 +101,9 @@ type context struct {
 // OnExchange writes an operation; it is meant for host.Options.OnExchange. A batch becomes one line for each of its
 // events.
 func (l *Log) OnExchange(x *host.Exchange) {
+	if x.Origin == host.OriginFiles { // nobody asked, and the answer is the whole memory
+		return
+	}
 	for _, entry := range l.entries(x) {
 		l.mu.Lock()
 		if l.closed {

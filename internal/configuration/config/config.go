@@ -148,11 +148,13 @@ type Data struct {
 	// Dir is never empty. A relative path in a file is relative to that file's folder.
 	Dir string `koanf:"dir"`
 	// Durability is power (acknowledged writes survive a power loss) or process (they survive the end of the process).
-	Durability         string `koanf:"durability"`
-	StateBytesPerScope int64  `koanf:"state_bytes_per_scope"`
-	LedgerRetentionMS  int64  `koanf:"ledger_retention_ms"`
-	ArchiveRetentionMS int64  `koanf:"archive_retention_ms"`
-	ShadowRetentionMS  int64  `koanf:"shadow_retention_ms"`
+	Durability string `koanf:"durability"`
+	// Files keeps a copy of each scope's files in the folder.
+	Files              bool  `koanf:"files"`
+	StateBytesPerScope int64 `koanf:"state_bytes_per_scope"`
+	LedgerRetentionMS  int64 `koanf:"ledger_retention_ms"`
+	ArchiveRetentionMS int64 `koanf:"archive_retention_ms"`
+	ShadowRetentionMS  int64 `koanf:"shadow_retention_ms"`
 }
 
 // Run is what the harness says about a run, for the run manifest.

@@ -54,6 +54,10 @@ func (l *loader) finishStore() {
 		}
 		return
 	}
+	if c.Data.Files {
+		l.problems.add(l.origin("data", "files"), []string{"data", "files"}, "is not possible with store.postgres.url, because "+
+			"one host does not see what the others commit: remove it; memhost export writes a scope's files")
+	}
 	password := func(name, url, secretName string) {
 		hosts, wrong := postgresHosts(url)
 		if wrong != "" {

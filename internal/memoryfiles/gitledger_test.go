@@ -1,4 +1,4 @@
-package native
+package memoryfiles
 
 import (
 	"fmt"
@@ -46,8 +46,8 @@ func TestAGitExportWritesWhatIsNewOnly(t *testing.T) {
 		id := func(i int) string { return fmt.Sprintf("%04x%012x", (i*40503+0xaaaa)&0xffff, i) }
 		lines = append(lines, fmt.Sprintf("%s main %s - Commit %d", id(i), id(i-1), i))
 	}
-	files, dir := fanOut(ledgerOf(t, lines...)), t.TempDir()
-	require.NoError(t, writeGit(dir, files))
+	files, dir := FanOut(ledgerOf(t, lines...)), t.TempDir()
+	require.NoError(t, WriteGit(dir, files))
 	r, err := git.PlainOpen(dir)
 	require.NoError(t, err)
 	objects := 0
@@ -86,8 +86,8 @@ func TestAGitExportWritesWhatIsNewOnly(t *testing.T) {
 }
 
 func TestAGitExportOfAMergeHasWhatBothSidesHave(t *testing.T) {
-	files, dir := fanOut(ledgerOf(t, merged...)), t.TempDir()
-	require.NoError(t, writeGit(dir, files))
+	files, dir := FanOut(ledgerOf(t, merged...)), t.TempDir()
+	require.NoError(t, WriteGit(dir, files))
 	r, err := git.PlainOpen(dir)
 	require.NoError(t, err)
 	head, err := r.Head()
@@ -104,7 +104,7 @@ func TestAGitExportOfAMergeHasWhatBothSidesHave(t *testing.T) {
 }
 
 func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
-	for name, files := range map[string]map[string]string{"a ledger": fanOut(ledgerOf(t, merged...)),
+	for name, files := range map[string]map[string]string{"a ledger": FanOut(ledgerOf(t, merged...)),
 		"files": {"USER.md": "- Likes tea.\n", "memory/MEMORY.md": ""}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -112,7 +112,7 @@ func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
 				require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
 			}
-			require.NoError(t, writeGit(dir, files))
+			require.NoError(t, WriteGit(dir, files))
 			r, err := git.PlainOpen(dir)
 			require.NoError(t, err)
 			staged, err := r.Storer.Index()
@@ -132,7 +132,7 @@ func TestAGitExportStagesWhatItsBranchHas(t *testing.T) {
 
 func TestAGitExportRefusesWhatItCannotWrite(t *testing.T) {
 	version := `{"Author":"A <b>\n","Message":"m","Time":"2026-01-02T03:04:05Z","Tree":{}}`
-	outside := fanOut(ledgerOf(t, merged...))
+	outside := FanOut(ledgerOf(t, merged...))
 	outside["branches.json"] = strings.ReplaceAll(outside["branches.json"], `"name":"b"`, `"name":"../../config"`)
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -142,11 +142,11 @@ func TestAGitExportRefusesWhatItCannotWrite(t *testing.T) {
 		"no time":                    {map[string]string{"versions/log.jsonl": "{}"}, "cannot parse"},
 		"a branch in another folder": {outside, "cannot be named ../../config"},
 	} {
-		assert.ErrorContains(t, writeGit(t.TempDir(), c.files), c.want, name)
+		assert.ErrorContains(t, WriteGit(t.TempDir(), c.files), c.want, name)
 	}
 	dir := t.TempDir()
-	require.NoError(t, writeGit(dir, map[string]string{"versions/log.jsonl": version}))
-	assert.ErrorIs(t, writeGit(dir, map[string]string{}), fs.ErrExist)
+	require.NoError(t, WriteGit(dir, map[string]string{"versions/log.jsonl": version}))
+	assert.ErrorIs(t, WriteGit(dir, map[string]string{}), fs.ErrExist)
 	r, err := git.PlainOpen(dir)
 	require.NoError(t, err)
 	head, err := r.Head()

@@ -1,4 +1,4 @@
-package native
+package memoryfiles
 
 import (
 	"encoding/json"
@@ -26,8 +26,8 @@ type ledgerCommit struct {
 // objectDirs are the folders of a ledger's objects, which are fanned out in a repository.
 var objectDirs = []string{"commits", "events"}
 
-// fanOut moves events and commits into folders named by the first two digits of their ids.
-func fanOut(files map[string]string) map[string]string {
+// FanOut moves events and commits into folders named by the first two digits of their ids.
+func FanOut(files map[string]string) map[string]string {
 	out := make(map[string]string, len(files))
 	for path, text := range files {
 		if dir, name, ok := strings.Cut(path, "/"); ok && slices.Contains(objectDirs, dir) && len(name) > 2 {

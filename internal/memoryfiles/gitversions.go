@@ -1,4 +1,4 @@
-package native
+package memoryfiles
 
 import (
 	"encoding/json"
@@ -32,7 +32,7 @@ func writeVersions(g *gitRepository, files map[string]string) (map[string]gitHas
 	for _, v := range versions {
 		at, err := time.Parse(time.RFC3339, v.Time)
 		if err != nil {
-			return nil, abi.NewError(abi.CodeBackend, "versions/log.jsonl: "+err.Error())
+			return nil, abi.NewError(abi.CodeBackend, versionLog+": "+err.Error())
 		}
 		written = make(map[string]gitHash, len(v.Tree))
 		for path, name := range v.Tree {
@@ -50,7 +50,7 @@ func writeVersions(g *gitRepository, files map[string]string) (map[string]gitHas
 		}
 		parents = []gitHash{hash}
 	}
-	return written, errors.Join(g.branch("main", parents[0]), g.head("main"))
+	return written, errors.Join(g.branch(mainBranch, parents[0]), g.head(mainBranch))
 }
 
 // commitMessage is the version's message as the subject, followed by the model's summary.
@@ -61,8 +61,18 @@ func (v *fileVersion) commitMessage() string {
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
+// hasHistory reports whether files bring versions or commits along.
+func hasHistory(files map[string]string) bool {
+	_, versions := files[versionLog]
+	_, commits := files["branches.json"]
+	return versions || commits
+}
+
+// versionLog is the file that lists the versions.
+const versionLog = "versions/log.jsonl"
+
 func versionsOf(files map[string]string) (versions []fileVersion, blobs map[string]string, err error) {
-	log, is := files["versions/log.jsonl"]
+	log, is := files[versionLog]
 	if !is {
 		all := fileVersion{Author: "memhost", Message: "export", Time: time.Now().UTC().Format(time.RFC3339),
 			Tree: map[string]string{}}
@@ -80,12 +90,12 @@ func versionsOf(files map[string]string) (versions []fileVersion, blobs map[stri
 	for line := range strings.Lines(log) {
 		var v fileVersion
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			return nil, nil, abi.NewError(abi.CodeBackend, "versions/log.jsonl: "+err.Error())
+			return nil, nil, abi.NewError(abi.CodeBackend, versionLog+": "+err.Error())
 		}
 		versions = append(versions, v)
 	}
 	if len(versions) == 0 {
-		return nil, nil, abi.NewError(abi.CodeBackend, "versions/log.jsonl: it names no version")
+		return nil, nil, abi.NewError(abi.CodeBackend, versionLog+": it names no version")
 	}
 	return versions, blobs, nil
 }
