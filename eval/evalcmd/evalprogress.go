@@ -9,32 +9,31 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// evalProgress shows one bar at a time: that of the cell with the latest update.
+// evalProgress shows one bar for all cells of a run, with the name of the cell whose turn it is.
 type evalProgress struct {
-	*commands
+	bar  *cli.Progress
 	mu   sync.Mutex
-	bars map[string]*cli.Progress
 	done map[string]int
+}
+
+func (a *commands) evalProgress(r *rundir.Run) *evalProgress {
+	total := 0
+	for _, c := range r.Cells {
+		if c.State != rundir.Complete {
+			total += r.Pack.Counts.Events + r.Pack.Counts.Probes*len(r.Lab.BudgetsOf(r.Lab.Find(c.Label)))
+		}
+	}
+	return &evalProgress{bar: a.Out.Progress(total, ""), done: map[string]int{}}
 }
 
 func (s *evalProgress) told(p run.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := fmt.Sprintf("%s/%d", p.Label, p.Replicate)
-	bar, known := s.bars[name]
-	if !known {
-		bar = s.Out.Progress(p.Total, fmt.Sprintf("%-22s", name))
-		s.bars[name] = bar
-	}
+	s.bar.Describe(fmt.Sprintf("%-22s", name))
 	if more := p.Done - s.done[name]; more > 0 {
-		bar.Add(more)
+		s.bar.Add(more)
 		s.done[name] = p.Done
-	}
-}
-
-func (s *evalProgress) finish() {
-	for _, bar := range s.bars {
-		bar.Finish()
 	}
 }
 

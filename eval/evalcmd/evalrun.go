@@ -286,10 +286,10 @@ func (a *commands) evalGo(ctx context.Context, folder string, r *rundir.Run, p *
 	}
 	defer a.endEvalSpans(spans)
 	began := a.Now()
-	show := &evalProgress{commands: a, bars: map[string]*cli.Progress{}, done: map[string]int{}}
+	show := a.evalProgress(r)
 	o.Progress = show.told
 	err = run.Go(traceparent.Accept(ctx, a.Getenv(traceparent.Variable)), folder, r, p, o)
-	show.finish()
+	show.bar.Finish()
 	if a.Interrupted {
 		a.Out.Note("interrupted; `memhost eval resume %s` goes on", folder)
 		return cli.ErrInterrupted

@@ -37,10 +37,10 @@ type Lab struct {
 	Replicates int `json:"replicates" yaml:"replicates"`
 	// Seed is the seed of everything random: canaries, sampled probes, statistics. Default 1.
 	Seed uint64 `json:"seed" yaml:"seed"`
-	// Concurrency is how many personas of a cell run concurrently; default 1, the only value with which latencies are
-	// comparable.
+	// Concurrency is how many personas a cell runs concurrently when it is its turn; default 1, the only value with which
+	// latencies are comparable.
 	Concurrency int `json:"concurrency" yaml:"concurrency"`
-	// CellsAtOnce is how many cells run concurrently; default 1.
+	// CellsAtOnce is how many cells of a replicate have a turn at the same time; default 1.
 	CellsAtOnce int       `json:"cells_at_once" yaml:"cells_at_once"`
 	Readiness   Readiness `json:"readiness" yaml:"readiness"`
 	// Tokenizer is o200k_base by default; Frame is full, compact or minimal, full by default. Runs are only comparable

@@ -30,7 +30,7 @@ const manifestFile = "manifest.json"
 // cell is one running cell.
 type cell struct {
 	*runner
-	*rundir.Cell
+	*participant
 	provider *lab.Provider
 	budgets  []int64
 	dir      string
@@ -45,49 +45,77 @@ type cell struct {
 	total int
 }
 
-// walk runs a cell from its present position to its end. It returns the journal's head.
-func (r *runner) walk(ctx context.Context, info *rundir.Cell) (head string, err error) {
+// walk runs a cell from its present position to its end, each part when it is the cell's turn. It returns the journal's
+// head.
+func (r *runner) walk(ctx context.Context, info *participant, start func()) (head string, err error) {
 	provider := r.Lab.Find(info.Label)
 	if provider == nil {
 		return "", abi.NewError(abi.CodeInvalidArgument, "the lab has no provider of this label")
 	}
 	counts, budgets := r.pack.Manifest.Counts, r.Lab.BudgetsOf(provider)
-	c := &cell{runner: r, Cell: info, provider: provider, budgets: budgets, dir: info.Folder(r.folder),
+	c := &cell{runner: r, participant: info, provider: provider, budgets: budgets, dir: info.Folder(r.folder),
 		before: newDone(),
 		has:    map[string]bool{}, total: counts.Events + counts.Probes*len(budgets)}
-	if err := errors.Join(os.MkdirAll(c.dir, 0o755), os.RemoveAll(filepath.Join(c.dir, workspaces))); err != nil {
-		return "", unusable(err)
-	}
-	c.journal, err = journal.Append(filepath.Join(c.dir, journal.Name), func() string {
-		return stamp(r.options.Now())
-	}, c.before.add)
+	var opened closers
+	err = c.turn(ctx, func() (err error) {
+		if err := r.update(start); err != nil {
+			return err
+		}
+		opened, err = c.begin(ctx)
+		return err
+	})
+	defer func() { err = errors.Join(err, opened.Close(context.WithoutCancel(ctx))) }()
 	if err != nil {
 		return "", err
 	}
-	defer c.journal.Close()
 	if c.before.ended {
 		return c.journal.Head(), nil
 	}
-	c.done.Store(int64(c.before.lines))
-	opened, err := c.open(ctx)
+	for _, group := range r.groups() {
+		if err := c.turn(ctx, func() error { return c.personas(ctx, group) }); err != nil {
+			return "", err
+		}
+	}
+	if err := c.turn(ctx, func() error { return c.finish(ctx) }); err != nil {
+		return "", err
+	}
+	return c.journal.Head(), nil
+}
+
+// begin opens the cell's journal and, unless the cell has ended, its host, and seals its manifest.
+func (c *cell) begin(ctx context.Context) (opened closers, err error) {
+	if err := errors.Join(os.MkdirAll(c.dir, 0o755), os.RemoveAll(filepath.Join(c.dir, workspaces))); err != nil {
+		return nil, unusable(err)
+	}
+	c.journal, err = journal.Append(filepath.Join(c.dir, journal.Name), func() string {
+		return stamp(c.options.Now())
+	}, c.before.add)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, opened.Close(context.WithoutCancel(ctx))) }()
-	if err := c.seal(ctx); err != nil {
-		return "", err
+	opened = closers{func(context.Context) error { return c.journal.Close() }}
+	if c.before.ended {
+		return opened, nil
 	}
-	if err := c.personas(ctx); err != nil {
-		return "", err
+	c.done.Store(int64(c.before.lines))
+	slot, err := c.open(ctx)
+	if err != nil {
+		return opened, err
 	}
+	return append(opened, slot...), c.seal(ctx)
+}
+
+// finish measures freshness and writes the journal's last line.
+func (c *cell) finish(ctx context.Context) error {
 	if err := c.freshness(ctx); err != nil {
-		return "", err
+		return err
 	}
-	end := &journal.End{Events: counts.Events, Sessions: counts.Sessions, Probes: counts.Probes * len(budgets)}
+	counts := c.pack.Manifest.Counts
+	end := &journal.End{Events: counts.Events, Sessions: counts.Sessions, Probes: counts.Probes * len(c.budgets)}
 	if err := c.journal.Write(&journal.Line{Kind: journal.KindEnd, End: end}); err != nil {
-		return "", err
+		return err
 	}
-	return c.journal.Head(), c.journal.Sync()
+	return c.journal.Sync()
 }
 
 // open opens the cell's host and loads the provider. Smoke tests only run when the cell is first started.
@@ -210,36 +238,24 @@ func refuseFed(m *report.RunManifest) error {
 		WithReason("fed").WithHint("leave memory.archive and memory.shadows out of the lab and of host.Options")
 }
 
-// personas runs all personas, some of them concurrently; the steps of each persona run in order.
-func (c *cell) personas(ctx context.Context) error {
+// personas runs a group of persons concurrently; the steps of each person run in order. The first error stops all.
+func (c *cell) personas(ctx context.Context, group []pack.Persona) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	work := make(chan string)
-	var workers sync.WaitGroup
-	for range c.Lab.Concurrency {
-		workers.Go(func() {
-			for id := range work {
-				p := &persona{cell: c, id: id, scope: abi.MemoryScope{RunID: c.RunID, PersonaID: id},
-					done: c.before.personas[id]}
-				if p.done == nil {
-					p.done = newDone().persona(id)
-				}
-				if err := p.walk(ctx); err != nil {
-					stop(err)
-				}
+	var persons sync.WaitGroup
+	for i := range group {
+		persons.Go(func() {
+			id := group[i].PersonaID
+			p := &persona{cell: c, id: id, scope: abi.MemoryScope{RunID: c.RunID, PersonaID: id}, done: c.before.personas[id]}
+			if p.done == nil {
+				p.done = newDone().persona(id)
+			}
+			if err := p.walk(ctx); err != nil {
+				stop(err)
 			}
 		})
 	}
-	for i := range c.Pack.Personas {
-		select {
-		case work <- c.Pack.Personas[i].PersonaID:
-			continue
-		case <-ctx.Done():
-		}
-		break
-	}
-	close(work)
-	workers.Wait()
+	persons.Wait()
 	return context.Cause(ctx)
 }
 

@@ -7,6 +7,8 @@
 // reset. Each step is journaled before the next starts, so that after kill -9 a cell continues where it was: what is in
 // the journal is not repeated, and a write without a line is settled by the slot's own ledger.
 //
-// Reading order: run.go (a run and its cells), cell.go (one cell), session.go (a test session), progress.go (what is
+// Cells take turns, person by person, in an order shuffled for each person (turns.go).
+//
+// Reading order: run.go (a run and its cells), turns.go (whose turn it is), cell.go (one cell), session.go (a test session), progress.go (what is
 // done according to a journal), resume.go (whether memory still has it), plan.go (what a run will cost).
 package run

@@ -47,7 +47,7 @@ func BenchmarkProbe(b *testing.B) {
 	}
 	c := &cell{runner: &runner{Run: &rundir.Run{Lab: &lab.Lab{Seed: 1}}, folder: dir,
 		options: Options{Logger: hclog.NewNullLogger()}},
-		Cell: &rundir.Cell{}, journal: w, slot: s, before: newDone(), budgets: []int64{4000}}
+		participant: &participant{Cell: &rundir.Cell{}}, journal: w, slot: s, before: newDone(), budgets: []int64{4000}}
 	p := &persona{cell: c, id: "ann", done: newDone().persona("ann")}
 	t := &testSession{persona: p, number: 1, done: p.done.session(1)}
 	b.ResetTimer()

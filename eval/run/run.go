@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,30 +131,12 @@ func Go(ctx context.Context, folder string, r *rundir.Run, p *pack.Pack, o Optio
 	return run.spanned(ctx, spanRun, about, run.cells)
 }
 
-// cells runs every cell that is not complete.
+// cells runs every cell that is not complete, one replicate after the other.
 func (r *runner) cells(ctx context.Context) error {
 	var failures []error
-	var mu sync.Mutex
-	seats := make(chan struct{}, r.Lab.CellsAtOnce)
-	var cells sync.WaitGroup
-	for _, c := range r.Cells {
-		if c.State == rundir.Complete {
-			continue
-		}
-		seats <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		cells.Go(func() {
-			defer func() { <-seats }()
-			if err := r.cell(ctx, c); err != nil {
-				mu.Lock()
-				failures = append(failures, err)
-				mu.Unlock()
-			}
-		})
+	for replicate := 1; replicate <= r.Lab.Replicates && ctx.Err() == nil; replicate++ {
+		failures = append(failures, r.replicate(ctx, replicate)...)
 	}
-	cells.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -164,19 +147,51 @@ func (r *runner) cells(ctx context.Context) error {
 	return r.save()
 }
 
-// cell runs one cell and records its outcome.
-func (r *runner) cell(ctx context.Context, c *rundir.Cell) error {
-	alone := c.State == rundir.Waiting && r.Lab.CellsAtOnce == 1 && r.Lab.Concurrency == 1
-	if err := r.update(func() { c.State, c.Error, c.Alone = rundir.Running, nil, alone }); err != nil {
-		return err
+// replicate runs the cells of one replicate that are not complete, in turns. It returns the errors of those that failed.
+func (r *runner) replicate(ctx context.Context, number int) (failures []error) {
+	var left []*rundir.Cell
+	for _, c := range r.Cells {
+		if c.Replicate == number && c.State != rundir.Complete {
+			left = append(left, c)
+		}
 	}
+	if len(left) == 0 {
+		return nil
+	}
+	turns := newTurns(left, r.Lab.CellsAtOnce)
+	var mu sync.Mutex
+	var cells sync.WaitGroup
+	for _, c := range turns.cells {
+		cells.Go(func() {
+			defer c.leave()
+			if err := r.cell(ctx, c); err != nil {
+				mu.Lock()
+				failures = append(failures, err)
+				mu.Unlock()
+			}
+		})
+	}
+	turns.give(ctx, r.Lab.Seed, len(r.groups()))
+	cells.Wait()
+	return failures
+}
+
+// groups divides the persons into those of one turn.
+func (r *runner) groups() [][]pack.Persona {
+	return slices.Collect(slices.Chunk(r.Pack.Personas, r.Lab.Concurrency))
+}
+
+// cell runs one cell and records its outcome.
+func (r *runner) cell(ctx context.Context, c *participant) error {
+	alone := c.State == rundir.Waiting && r.Lab.CellsAtOnce == 1 && r.Lab.Concurrency == 1
+	start := func() { c.State, c.Error, c.Alone = rundir.Running, nil, alone }
 	about := func(s host.Span) {
 		s.Text("memhost.eval.label", c.Label)
 		s.Number("memhost.eval.replicate", int64(c.Replicate))
 	}
 	var head string
 	err := r.spanned(ctx, spanCell, about, func(ctx context.Context) (err error) {
-		head, err = r.walk(ctx, c)
+		head, err = r.walk(ctx, c, start)
 		return err
 	})
 	if err == nil {

@@ -55,7 +55,7 @@ type Cell struct {
 	RunID string `json:"run_id"`
 	// State is waiting, running, complete or failed.
 	State string `json:"state"`
-	// Alone means that no other cell ran at the same time, and one persona ran at a time, from start to end: its
+	// Alone means that no other cell had a turn at the same time, and one persona ran at a time, from start to end: its
 	// latencies can be compared.
 	Alone bool `json:"alone"`
 	// Head is the hash of the journal's last line, once the cell is complete.

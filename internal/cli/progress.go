@@ -49,6 +49,17 @@ func (p *Progress) Add(n int) {
 	}
 }
 
+// Describe replaces the words beside the bar.
+func (p *Progress) Describe(what string) {
+	switch {
+	case p == nil:
+	case p.bar != nil:
+		p.bar.Describe(what)
+	default:
+		p.what = strings.TrimSpace(what)
+	}
+}
+
 // line counts n steps, and prints the progress if the last line is a minute old.
 func (p *Progress) line(n int) {
 	p.done += n
