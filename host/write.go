@@ -295,6 +295,7 @@ func (w *write) confirmKnown(ctx context.Context) error {
 // that something may have arrived.
 func (w *write) send(ctx context.Context) ([]abi.ReceiptOrError, error) {
 	w.OnWrite = func() error { return w.noteSending(ctx) }
+	w.state.Remember() // only this operation writes the scope, or its commit is refused
 	if len(w.sending) == 1 {
 		w.Op = abi.OpRecordEvent
 		one, receipt := w.sending[0], new(abi.WriteReceipt)

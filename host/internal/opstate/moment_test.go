@@ -1,6 +1,7 @@
 package opstate
 
 import (
+	"context"
 	"testing"
 
 	"github.com/memhost/memhost/internal/state"
@@ -56,4 +57,56 @@ func TestACountThatWasReadBeforeCounts(t *testing.T) {
 			require.Equal(t, c.moved, moved)
 		})
 	}
+}
+
+// TestAKeyIsReadOnce: since Remember, unless it is too large to be kept.
+func TestAKeyIsReadOnce(t *testing.T) {
+	inner, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, inner.Close()) })
+	store := &counting{Store: inner}
+	space := state.Space{1}
+	var b state.Batch
+	b.Put(space, "small", []byte("v"), state.AnyVersion)
+	b.Put(space, "large", make([]byte, rememberBytes), state.AnyVersion)
+	result, err := store.Commit(t.Context(), &b)
+	require.NoError(t, err)
+	tx := New(store, space)
+	get := func(key string, reads int) {
+		t.Helper()
+		store.gets = 0
+		for range 2 {
+			_, _, err := tx.Get(t.Context(), key)
+			require.NoError(t, err)
+		}
+		require.Equal(t, reads, store.gets, key)
+	}
+	get("small", 2)
+	tx.Remember()
+	get("small", 1)
+	get("absent", 1)
+	get("large", 2)
+	store.gets = 0
+	_, err = tx.Put(t.Context(), "small", []byte("w"), result.Versions[0])
+	require.NoError(t, err)
+	require.Zero(t, store.gets)
+	data, _, err := tx.Get(t.Context(), "small")
+	require.NoError(t, err)
+	require.Equal(t, "w", string(data), "its own write")
+	_, err = tx.Delete(t.Context(), "small")
+	require.NoError(t, err)
+	data, version, err := tx.Get(t.Context(), "small")
+	require.NoError(t, err)
+	require.Zero(t, version, "%q", data)
+}
+
+// counting is a store that counts reads of keys.
+type counting struct {
+	state.Store
+	gets int
+}
+
+func (c *counting) Get(ctx context.Context, space state.Space, key string) (state.Value, error) {
+	c.gets++
+	return c.Store.Get(ctx, space, key)
 }

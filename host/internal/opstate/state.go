@@ -23,6 +23,9 @@ type State struct {
 	keys    overlay
 	logs    map[string][][]byte // appended entries, by log
 	deleted prefixes            // what the store has under these prefixes no longer counts
+	// read has values that the store returned since Remember, together at most rememberBytes; nil before.
+	read      map[string]state.Value
+	readBytes int
 	// commits is the space's record of TableCommits, if knowsCommits.
 	commits      []byte
 	knowsCommits bool
@@ -53,9 +56,23 @@ func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	if t.gone(key) {
 		return nil, 0, nil
 	}
+	if v, known := t.read[key]; known {
+		return v.Data, v.Version, nil
+	}
 	v, err := t.store.Get(ctx, t.space, key)
+	if size := len(key) + len(v.Data); err == nil && t.read != nil && t.readBytes+size <= rememberBytes {
+		t.readBytes += size
+		t.read[key] = v
+	}
 	return v.Data, v.Version, err
 }
+
+// rememberBytes bounds what Remember keeps: keys and values, in bytes.
+const rememberBytes = 1 << 20
+
+// Remember makes the operation ask the store once for a key. Call it when nobody else may write the space until the
+// operation's commit. A guest reads a key, and a put with an expected version reads it again.
+func (t *State) Remember() { t.read = map[string]state.Value{} }
 
 // Put writes value and retains it: the caller must not change it afterwards.
 func (t *State) Put(ctx context.Context, key string, value []byte, expected int64) (int64, error) {

@@ -167,8 +167,8 @@ type List struct {
 
 // Together is a [state.Store] that reads several records in one round trip.
 type Together interface {
-	// ReadTogether reads records, whose values are nil for absent ones, and the first state.DefaultLimit records of a
-	// list, which may be nil. The list is read after the records.
+	// ReadTogether reads records, whose values are nil for absent ones, and then the first state.DefaultLimit records of
+	// a list, which may be nil. None is read before an earlier one, but a commit may happen between two of them.
 	ReadTogether(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue, err error)
 }
 

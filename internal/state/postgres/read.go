@@ -201,33 +201,30 @@ func (s *Store) Record(ctx context.Context, table state.Table, key []byte) ([]by
 	return data, nil
 }
 
-// ReadTogether implements fleet.Together: one statement for the records, which all are from one snapshot, and one for
-// the list.
+// ReadTogether implements fleet.Together. Each record is read by a statement of its own, because six statements that
+// find one row take two thirds of the time of one that joins six keys with the table.
 func (s *Store) ReadTogether(ctx context.Context, refs []fleet.Ref, list *fleet.List) ([][]byte, []state.KeyValue,
 	error) {
 	if err := s.session.check(); err != nil {
 		return nil, nil, s.fail("records", err)
 	}
-	q := s.reading()
 	values := make([][]byte, len(refs))
-	tables, heads, hashes := make([][]byte, len(refs)), make([][]byte, len(refs)), make([][]byte, len(refs))
+	q := s.reading()
 	for i, ref := range refs {
 		n := nameOf(string(ref.Key))
-		tables[i], heads[i], hashes[i] = tableKey(ref.Table), n.head, n.hash
-	}
-	q.Queue(`SELECT key.n, found.data, found.sum
-		FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS key (tbl, head, hash, n)
-		CROSS JOIN LATERAL (SELECT data, sum FROM @.records
-			WHERE tbl = key.tbl AND head = key.head AND hash = key.hash LIMIT 1) found`, tables, heads, hashes).
-		Query(eachRow(func(rows pgx.Rows) error {
-			var n, have int64
-			var data []byte
-			if err := rows.Scan(&n, &data, &have); err != nil {
+		q.Queue("SELECT data, sum FROM @.records WHERE tbl = $1 AND head = $2 AND hash = $3", tableKey(ref.Table), n.head,
+			n.hash).QueryRow(func(row pgx.Row) error {
+			var have int64
+			err := row.Scan(&values[i], &have)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
 				return err
 			}
-			values[n-1] = data
-			return checkSum("record", string(refs[n-1].Key), data, have)
-		}))
+			return checkSum("record", string(ref.Key), values[i], have)
+		})
+	}
 	var listed []state.KeyValue
 	if list != nil {
 		query, args := recordsQuery(list.Table, list.Prefix, nil, state.DefaultLimit)
