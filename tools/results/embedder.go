@@ -51,7 +51,7 @@ func (w *workplace) embedder(ctx context.Context, port int) (*embedder, error) {
 	if err := listener.Close(); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, python, server, fmt.Sprint(address.Port), w.path("vectors.db"))
+	cmd := exec.CommandContext(ctx, python, server, fmt.Sprint(address.Port), w.path("vectors.db"), os.Getenv(modelURL))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err

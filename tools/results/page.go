@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,8 @@ var titles = map[string]string{
 	"recall_vectors": "recall with an embedding model",
 	"mem0":           "mem0's vector store (infer=false)",
 	"memos":          "MemOS text_mem, fast mode",
+	"hindsight":      "Hindsight chunks, no entities, rrf",
+	"honcho":         "Honcho message search, deriver off",
 	"evidence":       "the evidence alone",
 }
 
@@ -149,6 +152,7 @@ func (r *record) markdown() ([]byte, error) {
 			return interval(f), nil
 		},
 		"against":  r.against,
+		"beats":    r.beats,
 		"has":      func(label string) bool { return r.column(label) != nil },
 		"table":    r.table,
 		"types":    r.typeTable,
@@ -177,16 +181,25 @@ func thousand(n int) string {
 	return fmt.Sprintf("%s,%03d", thousand(n/1000), n%1000)
 }
 
-// against writes the difference of a memory and bm25, with the verdict.
-func (r *record) against(label string, budget int64) (string, error) {
+// compared is a memory's comparison with bm25 at a budget; nil if there is none.
+func (r *record) compared(label string, budget int64) *comparisonRecord {
 	for i := range r.Runs {
-		for _, c := range r.Runs[i].Comparisons {
-			if c.Label == label && c.Budget == budget {
-				return fmt.Sprintf("%s, %s, p %s", signed(c.Difference), c.Verdict, pText(c.P)), nil
+		for j := range r.Runs[i].Comparisons {
+			if c := &r.Runs[i].Comparisons[j]; c.Label == label && c.Budget == budget {
+				return c
 			}
 		}
 	}
-	return "", fmt.Errorf("no run of the record compares %s with %s at %d tokens", label, reference, budget)
+	return nil
+}
+
+// against writes the difference of a memory and bm25, with the verdict.
+func (r *record) against(label string, budget int64) (string, error) {
+	c := r.compared(label, budget)
+	if c == nil {
+		return "", fmt.Errorf("no run of the record compares %s with %s at %d tokens", label, reference, budget)
+	}
+	return fmt.Sprintf("%s, %s, p %s", signed(c.Difference), c.Verdict, pText(c.P)), nil
 }
 
 func signed(i stats.Interval) string {
@@ -200,9 +213,9 @@ func (r *record) table() string {
 	var b strings.Builder
 	b.WriteString("| memory |")
 	for _, budget := range r.budgets() {
-		fmt.Fprintf(&b, " %d tokens |", budget)
+		fmt.Fprintf(&b, " %s tokens |", thousand(int(budget)))
 	}
-	fmt.Fprintf(&b, " all evidence, %d |\n|---|", primaryBudget)
+	fmt.Fprintf(&b, " all evidence, %s |\n|---|", thousand(primaryBudget))
 	b.WriteString(strings.Repeat("---|", len(r.budgets())+1) + "\n")
 	for _, c := range r.columns() {
 		fmt.Fprintf(&b, "| %s |", title(c.Label))
@@ -233,28 +246,62 @@ func (r *record) typeTable() string {
 	return b.String()
 }
 
-// verdicts has every memory against bm25, question by question.
+// verdicts has every memory against bm25, question by question: a row for each, with the difference at each budget, its
+// adjusted p and the verdict. No verdict is written where there is no detectable difference.
 func (r *record) verdicts() string {
 	var b strings.Builder
-	b.WriteString("| memory, less bm25 | tokens | difference | p, adjusted | verdict |\n|---|---|---|---|---|\n")
-	for i := range r.Runs {
-		list := slices.Clone(r.Runs[i].Comparisons)
-		slices.SortStableFunc(list, func(a, b comparisonRecord) int {
-			if a.Label != b.Label {
-				return strings.Compare(a.Label, b.Label)
-			}
-			return int(a.Budget - b.Budget)
-		})
-		for _, c := range list {
-			sealed := ""
-			if !c.Sealed {
-				sealed = " (exploratory)"
-			}
-			fmt.Fprintf(&b, "| %s | %d | %s | %s | %s%s |\n", title(c.Label), c.Budget, signed(c.Difference), pText(c.P),
-				c.Verdict, sealed)
+	b.WriteString("| memory, less bm25 |")
+	for _, budget := range r.budgets() {
+		fmt.Fprintf(&b, " %s tokens |", thousand(int(budget)))
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(r.budgets())) + "\n")
+	for _, c := range r.columns() {
+		if r.compared(c.Label, primaryBudget) == nil {
+			continue
 		}
+		fmt.Fprintf(&b, "| %s |", title(c.Label))
+		for _, budget := range r.budgets() {
+			cell := ""
+			if d := r.compared(c.Label, budget); d != nil {
+				cell = fmt.Sprintf("%s, p %s", signed(d.Difference), pText(d.P))
+				if d.Verdict == string(stats.Better) || d.Verdict == string(stats.Worse) {
+					cell += ": " + d.Verdict
+				}
+			}
+			fmt.Fprintf(&b, " %s |", cell)
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// withVectors are the columns that search with the embedding model, without what memhost has built in.
+func (r *record) withVectors() []*columnRecord {
+	return slices.DeleteFunc(r.columns(), func(c *columnRecord) bool {
+		return !slices.Contains([]string{"mem0", "memos", "hindsight", "honcho"}, c.Label)
+	})
+}
+
+// beats says of each budget which of the backends with vectors show more than bm25, by their verdicts.
+func (r *record) beats() string {
+	var parts []string
+	for _, budget := range r.budgets() {
+		by := map[string][]string{}
+		for _, c := range r.withVectors() {
+			if d := r.compared(c.Label, budget); d != nil {
+				by[d.Verdict] = append(by[d.Verdict], title(c.Label))
+			}
+		}
+		var says []string
+		for _, v := range []struct{ verdict, words string }{{string(stats.Better), "better than bm25"},
+			{string(stats.Worse), "worse"}, {string(stats.NoDifference), "no detectable difference"}} {
+			if list := by[v.verdict]; len(list) > 0 {
+				says = append(says, v.words+": "+strings.Join(list, ", "))
+			}
+		}
+		parts = append(parts, fmt.Sprintf("- **%s tokens**: %s.", thousand(int(budget)), strings.Join(says, "; ")))
+	}
+	return strings.Join(parts, "\n") + "\n"
 }
 
 // costTable has what a recorded turn costs at the backend.
@@ -263,7 +310,7 @@ func (r *record) costTable() string {
 	b.WriteString("| memory | native calls | bytes of requests and answers |\n|---|---|---|\n")
 	for _, c := range r.columns() {
 		if c.ManifestSHA256 != "" {
-			fmt.Fprintf(&b, "| %s | %.2f | %.0f |\n", title(c.Label), c.Calls, c.Bytes)
+			fmt.Fprintf(&b, "| %s | %.2f | %s |\n", title(c.Label), c.Calls, thousand(int(math.Round(c.Bytes))))
 		}
 	}
 	return b.String()
@@ -286,7 +333,7 @@ func (r *record) sources() string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", run.Name, title(c.Label), version, c.ManifestSHA256)
 		}
 	}
-	b.WriteString("\n| run | bm25 in it, " + fmt.Sprint(primaryBudget) + " tokens | command | head |\n|---|---|---|---|\n")
+	b.WriteString("\n| run | bm25 in it, " + thousand(primaryBudget) + " tokens | command | head |\n|---|---|---|---|\n")
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		fmt.Fprintf(&b, "| `%s` | %s | `make results RESULTS='-only %s'` | `%s` |\n", run.Name, interval(run.Reference),

@@ -4,28 +4,48 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	_ "gonum.org/v1/plot/vg/vgsvg" // .svg
+	"gonum.org/v1/plot/vg/vgsvg"
 )
+
+const plotWidth, legendWidth, plotHeight = 18 * vg.Centimeter, 7 * vg.Centimeter, 12 * vg.Centimeter
 
 // caption is under the title of every plot.
 const caption = "retrieval of stored messages on LoCoMo; no architecture is ranked here"
 
-// colours are distinguishable for most people.
+// colours are distinguishable for most people. Where there are more memories than colours, the next ones have dashed
+// lines and hollow points.
 var colours = []color.RGBA{{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255},
 	{0xcc, 0x79, 0xa7, 255}, {0xe6, 0x9f, 0x00, 255}, {0x56, 0xb4, 0xe9, 255}, {0x55, 0x55, 0x55, 255}}
 
-func newPlot(title, y string) *plot.Plot {
-	p := plot.New()
+// style is how the i-th memory is drawn.
+func style(i int) (draw.LineStyle, draw.GlyphStyle) {
+	line := draw.LineStyle{Color: colours[i%len(colours)], Width: vg.Points(1.5)}
+	dot := draw.GlyphStyle{Color: line.Color, Shape: draw.CircleGlyph{}, Radius: vg.Points(2.5)}
+	if i >= len(colours) {
+		line.Dashes, dot.Shape = []vg.Length{vg.Points(4), vg.Points(2)}, draw.RingGlyph{}
+	}
+	return line, dot
+}
+
+// figure is a plot with its legend, which is drawn beside it.
+type figure struct {
+	*plot.Plot
+	legend plot.Legend
+}
+
+func newPlot(title, y string) *figure {
+	p := &figure{Plot: plot.New(), legend: plot.NewLegend()}
+	p.legend.Top, p.legend.Left, p.legend.Padding = true, true, vg.Points(3)
 	p.Title.Text = title + "\n" + caption
 	p.Title.Padding = vg.Points(6)
 	p.BackgroundColor = color.White
 	p.Y.Label.Text = y
-	p.Legend.Padding = vg.Points(3)
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xe4}, color.Transparent
 	p.Add(grid)
@@ -50,7 +70,7 @@ func bars(points []point) (plotter.XYs, *plotter.YErrorBars, error) {
 }
 
 // overBudgets draws recall@tokens over the budget, a line for each memory.
-func (r *record) overBudgets() (*plot.Plot, error) {
+func (r *record) overBudgets() (*figure, error) {
 	p := newPlot("Evidence shown, by token budget", "share of the evidence messages shown")
 	p.X.Label.Text = "max_tokens of a context"
 	p.X.Scale = plot.LogScale{}
@@ -73,15 +93,13 @@ func (r *record) overBudgets() (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		line.Color, line.Width = colours[i%len(colours)], vg.Points(1.5)
-		dots.Color, dots.Shape, dots.Radius = line.Color, draw.CircleGlyph{}, vg.Points(2)
+		line.LineStyle, dots.GlyphStyle = style(i)
 		e.Color = line.Color
 		p.Add(line, dots, e)
-		p.Legend.Add(title(c.Label), line)
+		p.legend.Add(title(c.Label), line, dots)
 	}
 	p.X.Min, p.X.Max = float64(ticks[0].Value)*0.9, float64(ticks[len(ticks)-1].Value)*1.1
-	p.Y.Min, p.Y.Max = 0, 1.45
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Y.Min, p.Y.Max = 0, 1
 	p.Y.Tick.Marker = shares
 	return p, nil
 }
@@ -91,7 +109,7 @@ var shares = plot.ConstantTicks([]plot.Tick{{Value: 0, Label: "0"}, {Value: 0.2,
 	{Value: 0.6, Label: "0.6"}, {Value: 0.8, Label: "0.8"}, {Value: 1, Label: "1"}})
 
 // byType draws recall@tokens by the type of question, at the middle budget.
-func (r *record) byType() (*plot.Plot, error) {
+func (r *record) byType() (*figure, error) {
 	p := newPlot(fmt.Sprintf("Evidence shown in %d tokens, by type of question", primaryBudget),
 		"share of the evidence messages shown")
 	columns, names := r.shown(), r.types()
@@ -99,7 +117,7 @@ func (r *record) byType() (*plot.Plot, error) {
 		points := make([]point, len(names))
 		for j, name := range names {
 			f := c.at(primaryBudget).Types[name]
-			points[j] = point{float64(j) + 0.09*(float64(i)-float64(len(columns)-1)/2), f.Mean, f.Low, f.High}
+			points[j] = point{float64(j) + 0.8/float64(len(columns))*(float64(i)-float64(len(columns)-1)/2), f.Mean, f.Low, f.High}
 		}
 		xys, e, err := bars(points)
 		if err != nil {
@@ -109,10 +127,10 @@ func (r *record) byType() (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		dots.Color, dots.Shape, dots.Radius = colours[i%len(colours)], draw.CircleGlyph{}, vg.Points(3)
+		_, dots.GlyphStyle = style(i)
 		e.Color = dots.Color
 		p.Add(dots, e)
-		p.Legend.Add(title(c.Label), dots)
+		p.legend.Add(title(c.Label), dots)
 	}
 	labels := make([]string, len(names))
 	for i, name := range names {
@@ -120,16 +138,18 @@ func (r *record) byType() (*plot.Plot, error) {
 	}
 	p.NominalX(labels...)
 	p.X.Min, p.X.Max = -0.5, float64(len(names))-0.5
-	p.Y.Min, p.Y.Max = 0, 1.45
+	p.Y.Min, p.Y.Max = 0, 1
 	p.Y.Tick.Marker = shares
-	p.Legend.Top, p.Legend.Left = true, true
 	return p, nil
 }
 
-// costs draws native calls and bytes of a recorded turn.
-func (r *record) costs() (*plot.Plot, error) {
+// costs draws native calls and bytes of a recorded turn, for the memories that call a server.
+func (r *record) costs() (*figure, error) {
 	p := newPlot("Native calls and kilobytes for each stored turn", "calls, kB")
-	columns := r.shown()
+	columns := slices.DeleteFunc(r.shown(), func(c *columnRecord) bool { return c.Calls == 0 })
+	if len(columns) == 0 {
+		columns = r.shown()
+	}
 	calls, bytes, names := make(plotter.Values, len(columns)), make(plotter.Values, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
 		calls[i], bytes[i], names[i] = c.Calls, c.Bytes/1000, c.Label
@@ -144,30 +164,31 @@ func (r *record) costs() (*plot.Plot, error) {
 		}
 		b.Color, b.LineStyle.Width, b.Offset = colours[i], 0, vg.Points(16*(float64(i)-0.5))
 		p.Add(b)
-		p.Legend.Add(series.name, b)
+		p.legend.Add(series.name, b)
 	}
 	p.NominalX(names...)
 	p.Y.Min = 0
-	p.Y.Max = max(1, p.Y.Max*1.3)
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Y.Max = max(1, p.Y.Max*1.1)
 	return p, nil
 }
 
 // plots are the plots as SVG, by file name.
 func (r *record) plots() (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for name, draw := range map[string]func() (*plot.Plot, error){"budgets.svg": r.overBudgets, "types.svg": r.byType,
+	for name, drawn := range map[string]func() (*figure, error){"budgets.svg": r.overBudgets, "types.svg": r.byType,
 		"costs.svg": r.costs} {
-		p, err := draw()
+		p, err := drawn()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		to, err := p.WriterTo(20*vg.Centimeter, 12*vg.Centimeter, "svg")
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+		canvas := vgsvg.New(plotWidth+legendWidth, plotHeight)
+		all := draw.New(canvas)
+		all.SetColor(color.White)
+		all.Fill(all.Rectangle.Path())
+		p.Draw(draw.Crop(all, 0, -legendWidth, 0, 0))
+		p.legend.Draw(draw.Crop(all, plotWidth+vg.Points(6), 0, 0, -vg.Centimeter))
 		var b bytes.Buffer
-		if _, err := to.WriteTo(&b); err != nil {
+		if _, err := canvas.WriteTo(&b); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		files[name] = b.Bytes()

@@ -110,7 +110,7 @@ func (w *workplace) gather() (*record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !there || !done {
+		if !there || !done || x.judged() {
 			continue
 		}
 		m, t, err := w.metrics(x)
@@ -190,8 +190,8 @@ func (w *workplace) column(x experiment, c *score.Column, t *score.Timings) (*co
 			return nil, err
 		}
 		out.ManifestSHA256 = fmt.Sprintf("%x", sha256.Sum256(text))
-		if x.server != "" && c.Label != reference {
-			if out.Version, err = w.version(x); err != nil {
+		if x.version.name != "" && c.Label != reference {
+			if out.Version, err = w.pinned(x); err != nil {
 				return nil, err
 			}
 		}
@@ -239,21 +239,18 @@ func breached(c *score.Column) string {
 	return ""
 }
 
-// packages are the servers' by experiment, with the file that pins their version.
-var packages = map[string]string{"mem0": "mem0ai", "memos": "MemoryOS"}
-
-// version is the pinned version of an experiment's server.
-func (w *workplace) version(x experiment) (string, error) {
-	file := filepath.Join(w.root, "internal", "test", "testenv", "requirements", x.server+".txt")
+// pinned is the version of an experiment's server, with its package's name.
+func (w *workplace) pinned(x experiment) (string, error) {
+	file := filepath.Join(w.root, filepath.FromSlash(x.version.file))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
 	}
-	found := regexp.MustCompile(`(?m)^` + packages[x.name] + `==(\S+)`).FindSubmatch(text)
+	found := regexp.MustCompile(`(?m)^` + x.version.name + `==?([0-9]\S*)`).FindSubmatch(text)
 	if found == nil {
-		return "", fmt.Errorf("%s pins no version of %s", file, packages[x.name])
+		return "", fmt.Errorf("%s pins no version of %s", file, x.version.name)
 	}
-	return packages[x.name] + " " + string(found[1]), nil
+	return x.version.name + " " + string(found[1]), nil
 }
 
 // comparisons are those with bm25, on recall@tokens.

@@ -15,6 +15,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/eval/lab"
+	"github.com/memhost/memhost/internal/test/testenv"
 )
 
 // TestThePublishedPageIsWhatTheRecordGives is make results-check without run folders.
@@ -45,7 +48,10 @@ func TestThePublishedPageIsWhatTheRecordGives(t *testing.T) {
 
 func TestEachLabComparesWithTheSameReferenceAtTheSameBudgets(t *testing.T) {
 	for _, x := range experiments {
-		l, err := x.lab()
+		if x.judged() {
+			continue
+		}
+		l, err := x.lab(nil)
 		require.NoError(t, err, x.name)
 		assert.Equal(t, x.name, l.Name)
 		assert.Equal(t, []int64{500, 1000, 4000}, l.Budgets, x.name)
@@ -61,15 +67,52 @@ func TestEachLabComparesWithTheSameReferenceAtTheSameBudgets(t *testing.T) {
 		if x.port != 0 {
 			assert.Contains(t, string(text), fmt.Sprintf("http://127.0.0.1:%d", x.port), x.name)
 		}
-		if x.server != "" {
-			assert.NotEmpty(t, packages[x.name], x.name)
-			version, err := (&workplace{root: "../.."}).version(x)
+		if x.server+x.script != "" {
+			version, err := (&workplace{root: "../.."}).pinned(x)
 			require.NoError(t, err)
 			assert.Regexp(t, `^\S+ \d`, version)
 		}
 	}
 	_, err := choose("local,mem1")
 	assert.ErrorContains(t, err, `there is no "mem1"; there are local, hybrid, mem0`)
+}
+
+func TestALanguageModelAddsExperimentsWithAnAgent(t *testing.T) {
+	t.Setenv(modelURL, "")
+	t.Setenv(honchoSource, "")
+	list, err := choose("")
+	require.NoError(t, err)
+	for _, x := range list {
+		assert.False(t, x.judged(), x.name)
+		assert.NotEqual(t, "honcho", x.name)
+	}
+	_, err = choose("model-mem0")
+	require.ErrorContains(t, err, "model-mem0 needs the variable MODEL_URL")
+	t.Setenv(modelURL, "http://127.0.0.1:9100/v1")
+	t.Setenv(modelName, "my-$model")
+	t.Setenv(modelKey, "secret")
+	t.Setenv(honchoSource, "honcho")
+	list, err = choose("")
+	require.NoError(t, err)
+	assert.Len(t, list, len(experiments))
+	for _, x := range list {
+		if !x.judged() {
+			continue
+		}
+		provider, _, _ := strings.Cut(strings.TrimPrefix(x.name, "model-"), ":")
+		server := &testenv.Backend{Provider: provider, Config: object{"url": "http://127.0.0.1:1"},
+			Secrets: map[string]testenv.Secret{"key": {Variable: "KEY", Origin: "http://127.0.0.1:1", Value: "hidden"}}}
+		l, err := x.lab(server)
+		require.NoError(t, err, x.name)
+		assert.Equal(t, x.name, l.Name)
+		require.NotNil(t, l.Find(provider), x.name)
+		for _, m := range []lab.Model{l.Agent.Model, l.Judge.Model} {
+			assert.Equal(t, []string{"http://127.0.0.1:9100/v1", "my-$model", modelKey}, []string{m.URL, m.Model, m.KeyEnv})
+		}
+		text, err := x.labText(server)
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), "hidden")
+	}
 }
 
 func TestDataAreTakenByTheirDigestAlone(t *testing.T) {

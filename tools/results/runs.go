@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,18 +28,44 @@ var labs embed.FS
 // every memory is compared with it question by question.
 type experiment struct {
 	name string
-	// server is what package testenv starts for it; empty: none. port is the server's, which the lab file names; without a
-	// server it is the embedding model's, and 0 means that nothing is started.
-	server string
-	port   int
+	// server is what package testenv starts for it, script a program of this repository that starts a server and ends
+	// with it (servers.go). Empty: none.
+	server, script string
+	// port is the server's, which the lab file names; without a server it is the embedding model's, and 0 means that
+	// nothing is started.
+	port int
+	// module is the folder of a community module, which is built for the run.
+	module string
+	// needs are variables of the environment without which the experiment cannot run. With a language model (modelURL) an
+	// agent's answers are judged: the run has a report of its own, and is not on the page.
+	needs []string
+	// version says where the server's version is pinned.
+	version pin
 }
+
+// pin is a line of a file of this repository, NAME==VERSION, or NAME=VERSION of a script.
+type pin struct{ file, name string }
 
 var experiments = []experiment{
 	{name: "local"},
 	{name: "hybrid", port: 18800},
-	{name: "mem0", server: "mem0", port: 18600},
-	{name: "memos", server: "memos", port: 18700},
+	{name: "mem0", server: "mem0", port: 18600, version: pin{"internal/test/testenv/requirements/mem0.txt", "mem0ai"}},
+	{name: "hindsight", script: "community/hindsight/serve", module: "community/hindsight", port: 18900,
+		version: pin{"community/hindsight/requirements.txt", "hindsight-api-slim"}},
+	{name: "honcho", script: "tools/results/honcho", needs: []string{honchoSource}, port: 18950,
+		version: pin{"tools/results/honcho", "honcho"}},
+	{name: "memos", server: "memos", port: 18700, version: pin{"internal/test/testenv/requirements/memos.txt", "MemoryOS"}},
+	{name: "model-mem0", server: "mem0", port: 18610, needs: []string{modelURL}},
+	{name: "model-graphiti", server: "graphiti:rest", port: 18620, needs: []string{modelURL}},
+	{name: "model-memos", server: "memos", port: 18710, needs: []string{modelURL}},
+	{name: "model-honcho", script: "tools/results/honcho", port: 18960, needs: []string{modelURL, honchoSource}},
 }
+
+// The environment: the address of a language model, up to and including /v1, with its name and key, and Honcho's sources.
+const (
+	modelURL, modelName, modelKey = "MODEL_URL", "MODEL", "MODEL_KEY"
+	honchoSource                  = "HONCHO_SOURCE"
+)
 
 func names() []string {
 	list := make([]string, len(experiments))
@@ -47,16 +75,32 @@ func names() []string {
 	return list
 }
 
-// choose gives the experiments that a list names; all of them for "".
+// missing is the first variable of the environment that an experiment needs and does not have; empty: none.
+func (x experiment) missing() string {
+	for _, name := range x.needs {
+		if os.Getenv(name) == "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// judged reports whether an experiment has a language model.
+func (x experiment) judged() bool { return slices.Contains(x.needs, modelURL) }
+
+// choose gives the experiments that a list names; for "" all that have what they need.
 func choose(only string) ([]experiment, error) {
 	if only == "" {
-		return experiments, nil
+		return slices.DeleteFunc(slices.Clone(experiments), func(x experiment) bool { return x.missing() != "" }), nil
 	}
 	var list []experiment
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.IndexFunc(experiments, func(x experiment) bool { return x.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("-only %s: there is no %q; there are %s", only, name, strings.Join(names(), ", "))
+		}
+		if missing := experiments[i].missing(); missing != "" {
+			return nil, fmt.Errorf("-only %s: %s needs the variable %s (tools/results/main.go)", only, name, missing)
 		}
 		list = append(list, experiments[i])
 	}
@@ -91,6 +135,12 @@ func (w *workplace) make(ctx context.Context, chosen []experiment) error {
 		if err := w.score(x, done); err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
+		if x.judged() {
+			if err := w.memhost(ctx, "eval", "report", w.path(x.name, "run")); err != nil {
+				return err
+			}
+			w.say("%s: answers are judged in %s", x.name, w.path(x.name, "run", "report.html"))
+		}
 	}
 	return nil
 }
@@ -113,7 +163,18 @@ func (w *workplace) experiment(ctx context.Context, x experiment) error {
 	if err := os.MkdirAll(folder, 0o711); err != nil {
 		return err
 	}
-	text, err := labs.ReadFile("labs/" + x.name + ".yaml")
+	if x.module != "" {
+		if err := w.memhost(ctx, "build", filepath.Join(w.root, x.module), "--compiler", "go", "-o",
+			filepath.Join(folder, x.name+".wasm")); err != nil {
+			return err
+		}
+	}
+	server, closing, err := w.start(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	text, err := x.labText(server)
 	if err != nil {
 		return err
 	}
@@ -122,26 +183,8 @@ func (w *workplace) experiment(ctx context.Context, x experiment) error {
 		return err
 	}
 	var environment []string
-	switch {
-	case x.server == "" && x.port != 0:
-		embedder, err := w.embedder(ctx, x.port)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if err := embedder.close(); err != nil {
-				w.say("ending the embedding model: %v", err)
-			}
-		}()
-	case x.server != "":
-		server, closing, err := w.serve(ctx, x)
-		if err != nil {
-			return err
-		}
-		defer closing()
-		for _, s := range server.Secrets {
-			environment = append(environment, s.Variable+"="+s.Value)
-		}
+	for _, s := range server.Secrets {
+		environment = append(environment, s.Variable+"="+s.Value)
 	}
 	out := filepath.Join(folder, "run")
 	begun, err := exists(filepath.Join(out, rundir.File))
@@ -162,32 +205,87 @@ func (w *workplace) experiment(ctx context.Context, x experiment) error {
 	return nil
 }
 
-// serve starts an experiment's server, with embeddings of the real model and no language model.
-func (w *workplace) serve(ctx context.Context, x experiment) (*testenv.Backend, func(), error) {
-	embedder, err := w.embedder(ctx, 0)
+// labText is an experiment's lab file. Those with a language model share one, labs/model.yaml, in which the server's
+// configuration and the model's are filled in.
+func (x experiment) labText(server *testenv.Backend) ([]byte, error) {
+	if !x.judged() {
+		return labs.ReadFile("labs/" + x.name + ".yaml")
+	}
+	text, err := labs.ReadFile("labs/model.yaml")
+	if err != nil {
+		return nil, err
+	}
+	config := maps.Clone(server.Config)
+	switch server.Provider {
+	case "memos":
+		config["add_mode"] = "sync/fine"
+	case "honcho":
+		config["server"] = map[string]any{"flush": true}
+	}
+	secrets := map[string]any{}
+	for name, s := range server.Secrets {
+		secrets[name] = map[string]any{"env": s.Variable, "origin": s.Origin}
+	}
+	model := map[string]any{"url": os.Getenv(modelURL), "model": languageModel()}
+	if os.Getenv(modelKey) != "" {
+		model["key_env"] = modelKey
+	}
+	values := map[string]string{"name": x.name, "label": server.Provider, "secrets": testenv.Inline(secrets),
+		"memory": testenv.Inline(map[string]any{"backend": server.Provider,
+			"backends": map[string]any{server.Provider: config}}), "model": testenv.Inline(model)}
+	return []byte(os.Expand(string(text), func(name string) string { return values[name] })), nil
+}
+
+// languageModel is the language model's name.
+func languageModel() string { return cmp.Or(os.Getenv(modelName), "none") }
+
+// start starts what an experiment needs; of a server with the embeddings of the real model.
+func (w *workplace) start(ctx context.Context, x experiment) (*testenv.Backend, func(), error) {
+	if x.port == 0 {
+		return &testenv.Backend{}, func() {}, nil
+	}
+	port := 0
+	if x.server+x.script == "" {
+		port = x.port
+	}
+	embedder, err := w.embedder(ctx, port)
 	if err != nil {
 		return nil, nil, err
 	}
+	server, ending := &testenv.Backend{}, func() error { return nil }
+	switch {
+	case x.script != "":
+		server, ending, err = w.scripted(ctx, x, embedder)
+	case x.server != "":
+		server, ending, err = w.serve(ctx, x, embedder)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, embedder.close())
+	}
+	return server, func() {
+		if err := errors.Join(ending(), embedder.close()); err != nil {
+			w.say("ending what %s needed: %v", x.name, err)
+		}
+	}, nil
+}
+
+// serve starts a server that testenv knows.
+func (w *workplace) serve(ctx context.Context, x experiment, e *embedder) (*testenv.Backend, func() error, error) {
 	data, err := filepath.Abs(w.path(x.name, "data"))
 	if err != nil {
 		return nil, nil, err
 	}
 	env, err := testenv.New(testenv.Options{Out: os.Stderr, Data: data, Port: x.port, Endpoint: &testenv.Endpoint{
-		BaseURL: embedder.url + "/v1", APIKey: "none", Model: "none", EmbeddingModel: embeddingModel, Dimensions: dimensions}})
+		BaseURL: e.url + "/v1", APIKey: cmp.Or(os.Getenv(modelKey), "none"), Model: languageModel(),
+		EmbeddingModel: embeddingModel, Dimensions: dimensions}})
 	if err != nil {
-		return nil, nil, errors.Join(err, embedder.close())
-	}
-	closing := func() {
-		if err := errors.Join(env.Close(), embedder.close()); err != nil {
-			w.say("ending %s: %v", x.server, err)
-		}
+		return nil, nil, err
 	}
 	server, err := testenv.Start(ctx, env, x.server)
 	if err != nil {
-		closing()
-		return nil, nil, err
+		return nil, nil, errors.Join(err, env.Close())
 	}
-	return server, closing, nil
+	return server, env.Close, nil
 }
 
 // score writes the metrics of a complete run into its folder, unless they are there.
@@ -214,9 +312,9 @@ func (w *workplace) scored(x experiment) (*score.Metrics, *score.Timings, error)
 	return score.Score(w.path(x.name, "run"), p)
 }
 
-// lab is an experiment's lab file.
-func (x experiment) lab() (*lab.Lab, error) {
-	text, err := labs.ReadFile("labs/" + x.name + ".yaml")
+// lab is an experiment's lab file, read.
+func (x experiment) lab(server *testenv.Backend) (*lab.Lab, error) {
+	text, err := x.labText(server)
 	if err != nil {
 		return nil, err
 	}
