@@ -4,6 +4,14 @@
 //	make results RESULTS='-only local'  some of the runs; the page shows those that are complete
 //	make results-check                the page from the record, and the record from the kept run folders, offline
 //
+// Variables of the environment:
+//
+//	LOCOMO=FILE        the data set, instead of fetching it
+//	HONCHO_SOURCE=DIR  sources of Honcho, which is in no package registry: adds the run honcho
+//	MODEL_URL=URL      a language model, up to and including /v1, with its name in MODEL and its key in MODEL_KEY: adds
+//	                   the runs model-..., whose agent's answers are judged. Each has a report of its own: the page is of
+//	                   retrieved messages alone
+//
 // It works in bin/results: the data set and its pack, and a folder for each run, with the lab file, the server's data
 // and the run that `memhost eval` made of it. What it publishes is docs/results.md, written from page.tmpl, and
 // docs/results/: the record (every figure with the digests of where it comes from) and the plots. No text of the data

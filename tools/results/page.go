@@ -284,6 +284,9 @@ func (r *record) withVectors() []*columnRecord {
 
 // beats says of each budget which of the backends with vectors show more than bm25, by their verdicts.
 func (r *record) beats() string {
+	if len(r.withVectors()) == 0 {
+		return "No memory with vectors is in the table yet.\n"
+	}
 	var parts []string
 	for _, budget := range r.budgets() {
 		by := map[string][]string{}
