@@ -29,7 +29,8 @@ func run(ctx context.Context, args []string) error {
 	memory := flags.Int("memory", 20_000, "calls over which the memory of the process is watched; 0 for none")
 	out := flags.String("out", "", "write the rounds to a file, as Go benchmark results: benchstat compares two of "+
 		"them")
-	docs := flags.String("docs", "", "write the table and the plots of docs/reference/performance.md into this folder")
+	docs := flags.String("docs", "", "write the tables and the plots of docs/performance.md and its reference into this folder")
+	with := flags.String("with", "", "a folder with other programs' rows, pages and plots for -docs")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if *docs != "" {
-		return r.WriteDocs(*docs)
+		return r.WriteDocs(*docs, *with)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ type sizes struct {
 	Known float64 `json:"known_per_s"`
 }
 
-// report writes load.md, load.json and load.svg.
+// report writes load.md, load.rows, load.json and load.svg.
 func (l *load) report(arms []*arm) error {
 	var rows []row
 	for _, a := range arms {
@@ -96,6 +96,9 @@ func (l *load) report(arms []*arm) error {
 	if err := os.WriteFile(filepath.Join(l.out, "load.md"), l.table(rows, stored), 0o644); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(l.out, "load.rows"), l.short(arms, rows), 0o644); err != nil {
+		return err
+	}
 	if err := draw(filepath.Join(l.out, "load.svg"), arms, rows); err != nil {
 		return err
 	}
@@ -122,7 +125,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func (l *load) table(rows []row, stored []sizes) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Half of the requests record, half retrieve, over %d personas; %.0f s for each rate. Requests "+
+	fmt.Fprintf(&b, "\n## Under load\n\nHalf of the requests record, half retrieve, over %d personas; %.0f s for each rate. Requests "+
 		"are sent by the clock, however long the answers take. In brackets the ratio to the first store in the same run. A "+
 		"store gets no higher rate after one at which requests fail or half of them take more than a second.\n\n"+
 		"| | requests/s | sent | p50 ms | p99 ms | errors | cores: hosts | whole machine |\n|---|---|---|---|---|---|---|---|\n",
@@ -141,6 +144,38 @@ func (l *load) table(rows []row, stored []sizes) []byte {
 		if r.First != "" {
 			fmt.Fprintf(&b, "\nThe first error of %s, %s, %d/s: %s\n", r.Arm, r.Operation, r.Rate, r.First)
 		}
+	}
+	return b.Bytes()
+}
+
+// short has a row for each arm: the highest rate at which 99 of 100 records and retrievals are answered in 100 ms.
+func (l *load) short(arms []*arm, rows []row) []byte {
+	var b bytes.Buffer
+	for _, a := range arms {
+		var best, next []row
+		for i := 0; i+1 < len(rows); i += 2 { // a record's row and a retrieval's
+			switch {
+			case rows[i].Arm != a.name:
+			case rows[i].P99MS <= 100 && rows[i+1].P99MS <= 100 && rows[i].Errors+rows[i+1].Errors == 0:
+				best, next = rows[i:i+2], nil
+			case next == nil:
+				next = rows[i : i+2]
+			}
+		}
+		fmt.Fprintf(&b, "| %s, %d people: most requests a second with p99 below 100 ms |", a.name, l.personas)
+		if best == nil {
+			fmt.Fprintf(&b, " fewer than %d | | |\n", rates[0])
+			continue
+		}
+		fmt.Fprintf(&b, " %d: record %.1f, retrieve %.1f ms at p50; hosts use %.1f cores of %.1f |", best[0].Rate, best[0].P50MS,
+			best[1].P50MS, best[0].HostCores, best[0].AllCores)
+		if next != nil {
+			fmt.Fprintf(&b, " at %d: %.0f and %.0f ms, %.1f cores of %.1f |", next[0].Rate, next[0].P50MS, next[1].P50MS,
+				next[0].HostCores, next[0].AllCores)
+		} else {
+			b.WriteString(" |")
+		}
+		b.WriteString(" |\n")
 	}
 	return b.Bytes()
 }

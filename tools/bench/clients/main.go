@@ -1,7 +1,7 @@
 // Command clients compares memhost with the official Python clients of backends. The same turns are recorded and
 // retrieved through each, in turns, against the same server: a fake that answers at once.
 //
-//	go -C tools run ./bench/clients            (-calls 200; -out FILE: a table in Markdown)
+//	go -C tools run ./bench/clients            (-calls 200; -out DIR: clients.md and clients.rows for tools/bench -with)
 //
 // The first run installs the clients into bin/clients.
 package main
@@ -44,7 +44,7 @@ func main() {
 		return
 	}
 	calls := flag.Int("calls", 200, "retrievals and records of each client")
-	out := flag.String("out", "", "write the table to a file")
+	out := flag.String("out", "", "write clients.md and clients.rows to a folder")
 	flag.Parse()
 	fail(run(ctx, *calls, *out))
 }
@@ -93,22 +93,46 @@ func run(ctx context.Context, calls int, out string) (err error) {
 	if err := build.Run(); err != nil {
 		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d retrievals and %d records each, in turns, against a fake of the backend that answers at once.\n\n"+
+	var b, short strings.Builder
+	fmt.Fprintf(&b, "\n## Beside the official clients\n\n%d retrievals and %d records each, in turns, against a fake of the "+
+		"backend that answers at once. CPU is of the client's process, and of memhost's where there is one, for each call; "+
+		"memory likewise.\n\n"+
 		"| backend | client | retrieve p50 ms | p99 ms | CPU ms | record p50 ms | p99 ms | CPU ms | memory MiB |\n"+
 		"|---|---|---|---|---|---|---|---|---|\n", calls, calls)
 	for i := range servers {
-		rows, err := servers[i].measure(ctx, folder, python, memhost, calls)
+		list, err := servers[i].measure(ctx, folder, python, memhost, calls)
 		if err != nil {
 			return fmt.Errorf("%s: %w", servers[i].name, err)
 		}
-		b.WriteString(rows)
+		for _, c := range list {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %.0f |\n", servers[i].name, c.name, c.figures("retrieve"),
+				c.figures("record"), float64(c.resident)/(1<<20))
+		}
+		for _, operation := range []string{"retrieve", "record"} {
+			fmt.Fprintf(&short, "| %s: %s through %s, p50 | %.2f ms | %s %.2f ms, %s %.2f ms | |\n", servers[i].name, operation,
+				list[1].name, ms(list[1].percentile(operation, 50)), list[0].name, ms(list[0].percentile(operation, 50)),
+				list[2].name, ms(list[2].percentile(operation, 50)))
+		}
 	}
 	fmt.Print(b.String())
-	if out != "" {
-		return os.WriteFile(out, []byte(b.String()), 0o644)
+	if out == "" {
+		return nil
 	}
-	return nil
+	return errors.Join(os.MkdirAll(out, 0o755),
+		os.WriteFile(filepath.Join(out, "clients.md"), []byte(b.String()), 0o644),
+		os.WriteFile(filepath.Join(out, "clients.rows"), []byte(short.String()), 0o644))
+}
+
+// percentile is what a call took.
+func (c *contestant) percentile(operation string, n int) time.Duration {
+	took := slices.Sorted(slices.Values(c.took[operation]))
+	return took[min(len(took)*n/100, len(took)-1)]
+}
+
+// figures are p50, p99 and CPU of an operation, as cells of a table.
+func (c *contestant) figures(operation string) string {
+	return fmt.Sprintf("%.2f | %.2f | %.2f", ms(c.percentile(operation, 50)), ms(c.percentile(operation, 99)),
+		ms(c.used[operation]))
 }
 
 // install makes a virtual environment with the clients, unless there is one.
@@ -135,11 +159,11 @@ func install(ctx context.Context, folder string) (python string, err error) {
 	return python, os.Rename(list, stamp)
 }
 
-// measure returns the rows of one backend.
-func (s *server) measure(ctx context.Context, folder, python, memhost string, calls int) (_ string, err error) {
+// measure drives the clients of one backend: the official one, memhost's Go API, and its HTTP door.
+func (s *server) measure(ctx context.Context, folder, python, memhost string, calls int) (_ []*contestant, err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	fake := &http.Server{Handler: s.fake(), ReadHeaderTimeout: time.Minute}
 	go func() { _ = fake.Serve(listener) }()
@@ -148,21 +172,21 @@ func (s *server) measure(ctx context.Context, folder, python, memhost string, ca
 
 	script := filepath.Join(folder, "clients.py")
 	if err := os.WriteFile(script, program, 0o644); err != nil {
-		return "", err
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "memhost-clients-")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	door, err := startDoor(ctx, dir, memhost, s.name, s.block(url))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, door.stop()) }()
 	self, err := os.Executable()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var list []*contestant
 	defer func() {
@@ -176,19 +200,19 @@ func (s *server) measure(ctx context.Context, folder, python, memhost string, ca
 		{name: "memhost over HTTP, from Python", args: []string{python, script, "memhost", door.url}, door: door.cmd},
 	} {
 		if err := c.start(ctx); err != nil {
-			return "", err
+			return nil, err
 		}
 		list = append(list, c)
 	}
 	const warm = 20
 	for n := range warm {
 		if err := each(list, "record", n, nil); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	for n := range warm {
 		if err := each(list, "retrieve", n, nil); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	for _, operation := range []string{"retrieve", "record"} {
@@ -199,23 +223,17 @@ func (s *server) measure(ctx context.Context, folder, python, memhost string, ca
 			if err := each(list, operation, warm+n, func(c *contestant, took time.Duration) {
 				c.took[operation] = append(c.took[operation], took)
 			}); err != nil {
-				return "", err
+				return nil, err
 			}
 		}
 		for _, c := range list {
 			c.used[operation] = (c.cpu() - c.began) / time.Duration(calls)
 		}
 	}
-	var b strings.Builder
 	for _, c := range list {
-		fmt.Fprintf(&b, "| %s | %s |", s.name, c.name)
-		for _, operation := range []string{"retrieve", "record"} {
-			took := slices.Sorted(slices.Values(c.took[operation]))
-			fmt.Fprintf(&b, " %.2f | %.2f | %.2f |", ms(took[len(took)/2]), ms(took[len(took)*99/100]), ms(c.used[operation]))
-		}
-		fmt.Fprintf(&b, " %.0f |\n", float64(c.memory())/(1<<20))
+		c.resident = c.memory()
 	}
-	return b.String(), nil
+	return list, nil
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -248,6 +266,8 @@ type contestant struct {
 	began time.Duration
 	took  map[string][]time.Duration
 	used  map[string]time.Duration // of the CPU, for each call
+	// resident is its processes' memory at the end, in bytes.
+	resident int64
 }
 
 func (c *contestant) start(ctx context.Context) error {
