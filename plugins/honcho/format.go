@@ -10,15 +10,16 @@ import (
 
 // The sections of a context, each with a share of the budget. A section that has nothing leaves its share to the others.
 const (
-	sectionUser     = iota // representation, card, and the answer of Honcho's model
-	sectionSummary         // of this session
+	sectionSummary  = iota // of this session
 	sectionFound           // what supplements and a search brought
 	sectionMessages        // of this session
+	sectionPeople          // card and representation of the first person, or the answer of Honcho's model; then others'
 )
 
-var sectionShares = []int64{sectionUser: 3, sectionSummary: 1, sectionFound: 3, sectionMessages: 1}
+var sectionShares = []int64{sectionSummary: 1, sectionFound: 3, sectionMessages: 1, sectionPeople: 3}
 
-func sectionOf(heading string) int {
+// sectionOf returns the section of items with a heading. people are those seen so far; a new one is added.
+func sectionOf(heading string, people *[]string) int {
 	switch heading {
 	case overSummary:
 		return sectionSummary
@@ -27,7 +28,25 @@ func sectionOf(heading string) int {
 	case overMessages:
 		return sectionMessages
 	}
-	return sectionUser
+	about := strings.TrimPrefix(strings.TrimPrefix(heading, overCard), overRepresentation)
+	about, _, _ = strings.Cut(about, representationTimes)
+	at := slices.Index(*people, about)
+	if at < 0 {
+		at, *people = len(*people), append(*people, about)
+	}
+	return sectionPeople + at
+}
+
+// shares returns the weights of the sections: the people share that of sectionPeople equally.
+func shares(people int) []int64 {
+	people = max(people, 1)
+	weights := make([]int64, sectionPeople+people)
+	for i := range weights {
+		if weights[i] = sectionShares[min(i, sectionPeople)]; i < sectionPeople {
+			weights[i] *= int64(people)
+		}
+	}
+	return weights
 }
 
 // format fits items into a budget, each section within its share. The session's messages, which are the last items and
@@ -35,12 +54,13 @@ func sectionOf(heading string) int {
 func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 	ids, blocks, sections := make([]string, len(items.lines)), make([]sdk.Block, len(items.lines)),
 		make([]int, len(items.lines))
+	var people []string
 	for i := range items.evidence {
 		ids[i] = items.evidence[i].NativeID
 	}
 	for i, id := range sdk.ShortIDs(ids) {
 		blocks[i] = items.lines[i].block(&items.evidence[i], id)
-		blocks[i].Item, sections[i] = i, sectionOf(items.lines[i].heading)
+		blocks[i].Item, sections[i] = i, sectionOf(items.lines[i].heading, &people)
 		if b.config.Frame == abi.FrameCompact {
 			blocks[i].Heading = strings.Replace(blocks[i].Heading, representationTimes, "", 1)
 		}
@@ -56,7 +76,7 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 		}
 		return kept
 	}
-	return context.FitShares(b.Call, blocks, sections, sectionShares, budget)
+	return context.FitShares(b.Call, blocks, sections, shares(len(people)), budget)
 }
 
 // block is one item in the prompt. What is in a representation has its time in its own words.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,29 @@ func TestTheContextSaysWhoSaidWhat(t *testing.T) {
 			result := b.mustAsk(t, "peanut", func(r *abi.RetrieveRequest) { r.SessionID = "s2" })
 			requireTold(t, result.FormattedContext)
 		})
+	}
+}
+
+// TestPeopleShareABudget: a small context has something of each, not all of the first.
+func TestPeopleShareABudget(t *testing.T) {
+	b := newBench(t, quick, "")
+	b.setup(t)
+	names := []string{"Ann", "Bob", "Cleo", "Dan", "Eve"}
+	for i, name := range names {
+		for j, thing := range []string{"maps", "rain", "cellos", "tents", "figs", "trains"} {
+			e := turn(fmt.Sprint("e", i, j), "s1", "I like "+thing+".", "Noted.")
+			e.Messages[0].Name = name
+			b.mustRecord(t, e)
+		}
+	}
+	b.pass(time.Minute)
+	require.Equal(t, abi.ReadinessReady, b.ready(t).Status)
+	limit := int64(300)
+	context := b.mustAsk(t, "maps", func(r *abi.RetrieveRequest) {
+		r.SessionID, r.Budget.MaxTokens = "s2", &limit
+	}).FormattedContext
+	for _, name := range names {
+		assert.Contains(t, context, overRepresentation+name)
 	}
 }
 
