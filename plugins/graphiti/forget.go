@@ -40,6 +40,8 @@ type forgetting struct {
 	// all looked at.
 	episodes, names []string
 	seen            map[string]bool
+	// shared are facts that others assert too, and of which one of the episodes was the first to.
+	shared []string
 }
 
 // look adds an episode, if the request means it. Its texts may be a part of an answer whose memory is used again.
@@ -143,6 +145,9 @@ func (q *queue) forget(f *forgetting) error {
 	if err == nil {
 		err = q.removeEach(f, "episode", f.episodes)
 	}
+	if err == nil {
+		err = q.lookAgain(f)
+	}
 	if len(f.episodes) > 0 {
 		f.receipt.DerivedMayRemain = append(f.receipt.DerivedMayRemain, q.keeps)
 	}
@@ -194,7 +199,7 @@ func (s *rest) alone(f *forgetting, all []item) (facts []string, err error) {
 	return facts, nil
 }
 
-// alone looks at each fact of each episode. delete_episode takes those that it was the first to assert too.
+// alone looks at each fact of each episode.
 func (s *mcp) alone(f *forgetting, _ []item) (facts []string, err error) {
 	const route = "mcp_fact"
 	candidates := append([]string(nil), f.NativeIDs...)
@@ -210,7 +215,7 @@ func (s *mcp) alone(f *forgetting, _ []item) (facts []string, err error) {
 		}
 		candidates = append(candidates, uuidsOf(touched)...)
 	}
-	lost, shared := 0, 0
+	shared := 0
 	for i, uuid := range candidates {
 		if contains(candidates[:i], uuid) || !isUUID(uuid) {
 			continue
@@ -233,17 +238,39 @@ func (s *mcp) alone(f *forgetting, _ []item) (facts []string, err error) {
 		case shareOwn:
 			facts = append(facts, uuid)
 		case shareFirst:
-			lost++
-			f.removed("fact", uuid)
+			f.shared = append(f.shared, uuid)
 		case shareOther:
 			shared++
 		}
 	}
-	f.remains(lost, "facts that other events said too are gone: delete_episode takes what its episode was the first to "+
-		"say. With bolt they stay")
 	f.remains(shared, "facts that other events said before")
 	return facts, nil
 }
+
+// lookAgain finds out which of the shared facts are left. Before graphiti-core 0.31 delete_episode takes those that its
+// episode was the first to assert; since then it leaves them to the others.
+func (s *mcp) lookAgain(f *forgetting) error {
+	lost, left := 0, 0
+	for _, uuid := range f.shared {
+		_, err := s.tool(f.visit, "mcp_fact", "get_entity_edge", field{"uuid", sdk.Text(uuid)})
+		switch {
+		case err == nil:
+			left++
+		case abi.CodeOf(err) == abi.CodeNotFound:
+			lost++
+			f.removed("fact", uuid)
+		default:
+			return err
+		}
+	}
+	f.remains(lost, "facts that other events said too are gone: before graphiti-core 0.31 delete_episode takes what its "+
+		"episode was the first to say. With bolt they stay")
+	f.remains(left, "facts that other events said too")
+	return nil
+}
+
+// lookAgain has nothing to do: alone lists what it removes.
+func (*rest) lookAgain(*forgetting) error { return nil }
 
 // Neo4j.
 

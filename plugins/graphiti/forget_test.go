@@ -109,6 +109,19 @@ func TestAFactThatOthersSaidTooIsNamed(t *testing.T) {
 	})
 }
 
+// TestASharedFactStaysOnALaterServer: since 0.31 delete_episode takes only what no other episode asserts.
+func TestASharedFactStaysOnALaterServer(t *testing.T) {
+	r := plugTo(t, setUp{surfaceMCP, false}, graphiti.Options{Head: true}, "")
+	r.spoken(1, "e1", "s1", "I like oolong tea.")
+	r.spoken(2, "e2", "s1", "I like oolong tea.")
+	receipt := r.forget(abi.ForgetRequest{EventIDs: []string{"e1"}})
+	assert.Contains(t, receipt.DerivedMayRemain, "1 facts that other events said too")
+	assert.Empty(t, receipt.Removed["fact"])
+	assert.Contains(t, r.ask("oolong tea").FormattedContext, "oolong")
+	assert.Len(t, r.forget(abi.ForgetRequest{EventIDs: []string{"e2"}}).Removed["fact"], 1)
+	assert.NotContains(t, r.ask("oolong tea").FormattedContext, "oolong")
+}
+
 func TestAFactThatAnotherEventClosedIsForgotten(t *testing.T) {
 	onEach(t, func(t *testing.T, r *rig, u setUp) {
 		r.spoken(1, "e1", "s1", "I prefer window seats.")

@@ -37,6 +37,8 @@ type server interface {
 	remove(v *visit, kind, uuid string) (operation, warning string, err error)
 	// alone are the facts that only the episodes to be forgotten assert; all are those of the group.
 	alone(f *forgetting, all []item) (facts []string, err error)
+	// lookAgain completes the receipt when facts and episodes have been removed.
+	lookAgain(f *forgetting) error
 }
 
 // minFacts is the smallest max_facts that ingestion gets along with (graphiti_core edge_operations.py:

@@ -358,14 +358,19 @@ func (s *Server) getEpisodes(groups []any, most int) object {
 	return object{"message": "Episodes retrieved successfully", "episodes": list}
 }
 
-// removeEpisode is Graphiti.remove_episode: facts whose first episode it is go too, even if others asserted them; what
-// it had closed stays closed.
+// removeEpisode is Graphiti.remove_episode: facts whose first episode it is go too, even if others asserted them (since
+// 0.31 only if none does); what it had closed stays closed.
 func (s *Server) removeEpisode(uuid string) object {
 	if !s.graph.dropEpisode(uuid) {
 		return object{"error": "Error deleting episode: node " + uuid + " not found"}
 	}
 	s.graph.facts = slices.DeleteFunc(s.graph.facts, func(f *fact) bool {
-		return len(f.episodes) > 0 && f.episodes[0] == uuid
+		if !s.options.Head {
+			return len(f.episodes) > 0 && f.episodes[0] == uuid
+		}
+		before := len(f.episodes)
+		f.episodes = slices.DeleteFunc(f.episodes, func(e string) bool { return e == uuid })
+		return before > 0 && len(f.episodes) == 0
 	})
 	return object{"message": "Episode with UUID " + uuid + " deleted successfully"}
 }
