@@ -13,7 +13,7 @@ RACE     ?=
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-13s %s\n", $$1, $$2}'
-	@echo "tools/ has the rest: live, backend, page, plugins, stress, cross, fuzz, check-deploy"
+	@echo "tools/ has the rest: live, backend, page, performance, plugins, stress, cross, fuzz, check-deploy"
 
 run: ## the slot at work: record a conversation, ask, swap the memory, serve
 	@test -x bin/memhost || echo "building bin/memhost; the first time this takes one to three minutes"

@@ -65,7 +65,7 @@ type server struct {
 }
 
 var servers = []server{
-	{"mem0", "mem0ai (Python)", func() http.Handler { return new(mem0.Platform) }, `"api":"platform","infer":false`},
+	{"mem0", "mem0ai (Python)", func() http.Handler { return new(mem0.Platform) }, `"api":"platform","infer":false,"top_k":10`},
 	{"honcho", "honcho-ai (Python)", func() http.Handler {
 		return honcho.New(honcho.Options{Mood: honcho.Mood{Flush: true}})
 	}, ``},
