@@ -162,8 +162,8 @@ func (b *bench) whileWritten() outcome {
 
 func poolPart(pool int) string { return fmt.Sprintf("pool_%d", pool) }
 
-// together tells and asks in several scopes at once, with the same session and the same question, so that nothing but
-// the scope keeps them apart.
+// together records and asks in several scopes at once, with the same session and question, so that only the scope keeps
+// them apart.
 func (b *bench) together(r *rig, pool int) outcome {
 	const scopes, rounds = 4, 3
 	session := b.session()

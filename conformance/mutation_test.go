@@ -357,7 +357,7 @@ func loses(make func() func(*abi.MemoryEvent) bool) func(*mutant) enterer {
 	}
 }
 
-// forgets answers done and removes nothing where a request is of a kind.
+// forgetsNot is a mutant that answers done to the requests for which when is true, and removes nothing.
 func forgetsNot(when func(*abi.ForgetRequest) bool) func(*mutant) enterer {
 	return instead(abi.OpForget, func(e *abi.Envelope, _ host.EnterGuest) abi.Encodable {
 		r := new(abi.ForgetRequest)

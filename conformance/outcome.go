@@ -74,7 +74,7 @@ func (b *bench) part(name, words string, check func() outcome) outcome {
 // note keeps the verdict of a part. missed is set if the backend left a call unanswered while the part ran.
 func (b *bench) note(name, words string, o outcome, missed bool) {
 	if b.ctx.Err() != nil {
-		return // what was seen after the end says nothing of the provider
+		return // after the run was cancelled, what was seen proves nothing about the provider
 	}
 	// Clause 14 fails for it. One that is met only after clause 14 fails the clause that meets it.
 	if o.breach && (b.report.Number < answersClause || b.report.Number > answersClause && len(b.kit.breaches) > 0) {

@@ -250,7 +250,7 @@ func TestWhatExtismOffersAndNoPluginHasIsRefusedWithItsName(t *testing.T) {
 			abi.CodeInternal, "abi", []string{"8 bytes at 0x10000, outside the memory"}},
 		{"no answer", []wasmFunc{alloc}, []byte{opI32, 0}, abi.CodeInternal, "abi", []string{"answered zero bytes"}},
 		{"an error without words", []wasmFunc{alloc}, []byte{opI32, 7}, abi.CodeInternal, "untyped",
-			[]string{"returned 7", "docs/extism.md"}},
+			[]string{"returned 7", "docs/write-a-plugin.md"}},
 		{"a pointer that is none", []wasmFunc{errorSet}, []byte{opI64, 40, opCall, 0, opI32, 1}, abi.CodeInternal,
 			"abi", []string{"outside the memory"}},
 		{"an answer outside of it", []wasmFunc{outputSet},

@@ -3,7 +3,7 @@
 //
 //	h, err := host.New(ctx, host.Options{DataDir: "memory", Engines: []host.Engine{extism.Engine()}})
 //
-// docs/extism.md lists the requirements on such a module. All guarantees of the host apply to it; Extism's own HTTP and
+// docs/write-a-plugin.md lists the requirements on such a module. All guarantees of the host apply to it; Extism's own HTTP and
 // variables are switched off.
 package extism
 
@@ -165,7 +165,7 @@ func (g *instance) Enter(ctx context.Context, c *guest.Call, request []byte) (an
 			return nil, false, deniedPower(c, b.asked, message)
 		}
 		e := c.Plugin().Breach(c.Op, fmt.Sprintf("returned %d and said: %s", int32(code), message)).WithReason("untyped").
-			WithHint("an error is an error object of the contract, as JSON: see docs/extism.md")
+			WithHint("an error is an error object of the contract, as JSON: see docs/write-a-plugin.md")
 		return abi.Marshal(c.Plugin().Redact(e)), true, nil
 	case out.size == 0:
 		return nil, false, guest.Breach("answered zero bytes of output")
