@@ -41,9 +41,9 @@ func New(name string) (Counter, error) {
 	case "", bytes4.Name:
 		return bytes4.Counter{}, nil
 	case Cl100kName:
-		return newExact(name, cl100k())
+		return cl100k()
 	case O200kName:
-		return newExact(name, o200k())
+		return o200k()
 	default:
 		return nil, fmt.Errorf("tokenizer %q is not one of %v", name, Names())
 	}
@@ -52,10 +52,11 @@ func New(name string) (Counter, error) {
 // cachedCounts bounds the cache of counts: stored turns are counted again at each retrieval.
 const cachedCounts = 1 << 16
 
-// The encodings are built at first use, which takes some 20 ms for cl100k_base and 40 ms for o200k_base.
+// The exact counters are built at first use, which takes some 20 ms for cl100k_base and 40 ms for o200k_base. All
+// providers of a process share their caches: an evaluation counts the same texts for each memory and budget.
 var (
-	cl100k = sync.OnceValue(codec.NewCl100kBase)
-	o200k  = sync.OnceValue(codec.NewO200kBase)
+	cl100k = sync.OnceValues(func() (Counter, error) { return newExact(Cl100kName, codec.NewCl100kBase()) })
+	o200k  = sync.OnceValues(func() (Counter, error) { return newExact(O200kName, codec.NewO200kBase()) })
 )
 
 // exact counts as a model family does, at some 2 ms for 8 KB, and caches counts.

@@ -94,7 +94,7 @@ func run(ctx context.Context, calls int, out string) (err error) {
 		return err
 	}
 	var b, short strings.Builder
-	fmt.Fprintf(&b, "\n## Beside the official clients\n\n%d retrievals and %d records each, in turns, against a fake of the "+
+	fmt.Fprintf(&b, "\n## Compared with the official clients\n\n%d retrievals and %d records each, in turns, against a fake of the "+
 		"backend that answers at once. CPU is of the client's process, and of memhost's where there is one, for each call; "+
 		"memory likewise.\n\n"+
 		"| backend | client | retrieve p50 ms | p99 ms | CPU ms | record p50 ms | p99 ms | CPU ms | memory MiB |\n"+
