@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/internal/opstate"
 	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/fleet"
@@ -41,6 +42,10 @@ const (
 	// earlyResend: a host that settles an event does not wait until requests can no longer arrive. Its clock is an hour
 	// ahead.
 	earlyResend
+	// noCount: commits do not raise the count by which a host knows that what it has read of a scope is still current.
+	noCount
+	// staleCount: that count is the one of the host's previous look at it.
+	staleCount
 )
 
 // troubled is a host in these runs: its process can be paused between any two steps.
@@ -50,8 +55,9 @@ type troubled struct {
 	slot  *Slot
 	gate  sync.RWMutex // a step holds it for reading, a pause for writing
 
-	mu  sync.Mutex
-	old map[string]state.Entries // results of the last read of each log
+	mu     sync.Mutex
+	old    map[string]state.Entries // results of the last read of each log
+	counts map[string][]byte        // and of each commit count
 }
 
 func (m *troubled) step() func() {
@@ -70,21 +76,25 @@ func (m *troubled) pause(d time.Duration) {
 
 func (m *troubled) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
 	defer m.step()()
-	if m.plant == noFence {
-		b = withoutFence(b)
+	switch m.plant {
+	case noFence:
+		b = without(b, state.OpExpectRecord, fleet.TableLocks)
+	case noCount:
+		b = without(b, state.OpPutRecord, opstate.TableCommits)
 	}
 	return m.member.Commit(ctx, b)
 }
 
-// withoutFence removes the precondition on the scope's lock from a batch.
-func withoutFence(b *state.Batch) *state.Batch {
+// without removes the operations of a kind on a table from a batch.
+func without(b *state.Batch, kind state.OpKind, table state.Table) *state.Batch {
 	var open state.Batch
 	for _, o := range b.Ops() {
+		if o.Kind == kind && o.Table == table {
+			continue
+		}
 		switch o.Kind {
 		case state.OpExpectRecord:
-			if o.Table != fleet.TableLocks {
-				open.ExpectRecord(o.Table, []byte(o.Name), o.Value)
-			}
+			open.ExpectRecord(o.Table, []byte(o.Name), o.Value)
 		case state.OpPut:
 			open.Put(o.Space, o.Name, o.Value, o.Expected)
 		case state.OpAppend:
@@ -98,6 +108,21 @@ func withoutFence(b *state.Batch) *state.Batch {
 		}
 	}
 	return &open
+}
+
+func (m *troubled) Record(ctx context.Context, table state.Table, key []byte) ([]byte, error) {
+	now, err := m.member.Record(ctx, table, key)
+	if err != nil || table != opstate.TableCommits || m.plant != staleCount {
+		return now, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, ok := m.counts[string(key)]
+	m.counts[string(key)] = now
+	if !ok {
+		return now, nil
+	}
+	return before, nil
 }
 
 func (m *troubled) ReadLog(ctx context.Context, space state.Space, q state.LogQuery) (state.Entries, error) {
@@ -228,7 +253,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 	d := &drama{t: t, back: back, rec: rec, events: 12}
 	s := newShared(t)
 	for i := range 3 {
-		m := &troubled{member: s.join(), plant: p, old: map[string]state.Entries{}}
+		m := &troubled{member: s.join(), plant: p, old: map[string]state.Entries{}, counts: map[string][]byte{}}
 		o := Options{Now: clock.Now, Limits: Limits{Pool: 2}}
 		if p == earlyResend && i == 0 {
 			o.Now = func() time.Time { return clock.Now().Add(time.Hour) }
@@ -384,7 +409,8 @@ func (d *drama) record(client int, scope string, at *Slot, e *abi.MemoryEvent) a
 
 func (d *drama) retrieve(client int, scope string, at *Slot) {
 	op := past.Op{Kind: past.Retrieve, Client: client, Scope: scope, Call: d.rec.Now()}
-	r, err := at.Retrieve(d.t.Context(), &abi.RetrieveRequest{Query: "read events", SessionID: "s2",
+	// The second read makes the host compare the commit count, so that it may keep what the first one returned.
+	r, err := at.Retrieve(d.t.Context(), &abi.RetrieveRequest{Query: "read events; read nothing", SessionID: "s2",
 		Scope: abi.MemoryScope{RunID: TestScope.RunID, PersonaID: scope}})
 	op.Return = d.rec.Now()
 	if err != nil {
@@ -420,7 +446,8 @@ func TestHistoriesOfHostsThatSleepAreLinearizable(t *testing.T) {
 
 // TestPlantedBugsAreFound tests the checker itself. Each of these bugs would lose, double or misplace events.
 func TestPlantedBugsAreFound(t *testing.T) {
-	for name, bug := range map[string]plant{"no fence": noFence, "stale read": staleRead, "early resend": earlyResend} {
+	for name, bug := range map[string]plant{"no fence": noFence, "stale read": staleRead, "early resend": earlyResend,
+		"no count": noCount, "stale count": staleCount} {
 		t.Run(name, func(t *testing.T) {
 			found := false
 			for seed := uint64(0); seed < 40 && !found; seed++ {

@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/host/internal/delivery"
 	"github.com/memhost/memhost/host/internal/follow"
 	"github.com/memhost/memhost/host/internal/guest"
+	"github.com/memhost/memhost/host/internal/opstate"
 	"github.com/memhost/memhost/host/internal/tape"
 	"github.com/memhost/memhost/host/internal/writelock"
 	"github.com/memhost/memhost/host/report"
@@ -54,9 +55,10 @@ type Host struct {
 	archive   *archive.Archive
 	given     *archive.Archive // events from which to fill another memory (given.go)
 	follow    *follow.Store
-	forgetful atomic.Bool // something was forgotten (forget.go)
-	queued    atomic.Bool // a follower receives recorded events although no archive is kept
-	away      atomic.Bool // shadows of an earlier process are not running, and no archive is kept for them
+	recent    *opstate.Recent // what was read of a shared store; nil without other hosts
+	forgetful atomic.Bool     // something was forgotten (forget.go)
+	queued    atomic.Bool     // a follower receives recorded events although no archive is kept
+	away      atomic.Bool     // shadows of an earlier process are not running, and no archive is kept for them
 
 	// name is this host's name in traces if several share the store, else empty; began is when the host was created.
 	name                        string
@@ -147,7 +149,7 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	}
 	h.storeWarnings = slices.DeleteFunc(h.storeWarnings, func(w string) bool { return w == "" })
 	if h.fleet.Shared() {
-		h.name, h.receipts.dir = ThisHost(), o.DataDir
+		h.name, h.receipts.dir, h.recent = ThisHost(), o.DataDir, new(opstate.Recent)
 	}
 	if o.Archive && (o.Cassette != nil || playing != nil) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "host.Options.Archive: not together with a cassette, which "+

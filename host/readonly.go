@@ -104,7 +104,7 @@ func (o *operation) guard() {
 	}
 	o.guarded = readOnlyPowers{Powers: o, operation: o}
 	if o.state != nil {
-		o.guarded.moment.Begin(o.state)
+		o.guarded.moment.Begin(o.state, o.slot.host.recent)
 	}
 	o.Powers = &o.guarded
 }

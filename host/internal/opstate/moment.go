@@ -51,25 +51,33 @@ func (t *State) Changed() bool { return !t.clean() }
 //
 // The zero value has no state: Begin sets it.
 type Moment struct {
-	state *State
-	// first is the record of TableCommits before the first read.
+	state  *State
+	recent *Recent
+	// first is the record of TableCommits before the first read, if begun.
 	first []byte
-	// reads counts the reads; checked is the value of reads when the counts were last compared.
-	reads, checked int
-	moved          bool
+	begun bool
+	// reads counts the reads of the store, recalls the answers of recent; checked is the value of reads when the counts
+	// were last compared. answers are those of the reads.
+	reads, recalls, checked int
+	answers                 map[any]any
+	answersBytes            int
+	moved                   bool
 }
 
-// Begin starts over, for reads of state t.
-func (m *Moment) Begin(t *State) { *m = Moment{state: t} }
+// Begin starts over, for reads of state t. It may answer them with what recent has.
+func (m *Moment) Begin(t *State, recent *Recent) {
+	*m = Moment{state: t, recent: recent, answers: map[any]any{}}
+	t.moment = m
+}
 
 // WillRead must be called before each read.
 //
 // Errors: those of the store.
 func (m *Moment) WillRead(ctx context.Context) (err error) {
-	if m.reads == 0 {
+	if !m.begun {
 		m.first, err = m.state.takeCommits(ctx)
+		m.begun = err == nil
 	}
-	m.reads++
 	return err
 }
 
@@ -79,10 +87,10 @@ func (m *Moment) WillRead(ctx context.Context) (err error) {
 //
 // Errors: those of the store.
 func (m *Moment) Moved(ctx context.Context) (bool, error) {
-	if m.reads == 0 && m.state != nil {
+	if !m.begun && m.state != nil {
 		m.state.knowsCommits = false
 	}
-	if m.moved || m.reads < 2 || m.checked == m.reads {
+	if m.moved || m.checked == m.reads || m.reads+min(m.recalls, 1) < 2 {
 		return m.moved, nil
 	}
 	now, err := m.state.store.Record(ctx, TableCommits, m.state.space[:])
@@ -90,5 +98,8 @@ func (m *Moment) Moved(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	m.checked, m.moved = m.reads, !bytes.Equal(now, m.first)
+	if m.recent != nil && !m.moved {
+		m.recent.add(m.state.space, m.first, m.answers)
+	}
 	return m.moved, nil
 }

@@ -40,21 +40,17 @@ func TestACountThatWasReadBeforeCounts(t *testing.T) {
 			if c.stale {
 				commit()
 			}
-			var m Moment
-			m.Begin(tx)
+			r := &reading{t, tx, new(Moment)}
+			r.Moment.Begin(tx, nil)
 			if c.call {
-				moved, err := m.Moved(t.Context())
-				require.NoError(t, err)
-				require.False(t, moved)
+				r.requireMoved(false)
 			}
-			require.NoError(t, m.WillRead(t.Context()))
+			r.get("k")
 			if c.between {
 				commit()
 			}
-			require.NoError(t, m.WillRead(t.Context()))
-			moved, err := m.Moved(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, c.moved, moved)
+			r.get("another")
+			r.requireMoved(c.moved)
 		})
 	}
 }

@@ -23,6 +23,8 @@ type State struct {
 	keys    overlay
 	logs    map[string][][]byte // appended entries, by log
 	deleted prefixes            // what the store has under these prefixes no longer counts
+	// moment is that of an operation that only reads, else nil.
+	moment *Moment
 	// read has values that the store returned since Remember, together at most rememberBytes; nil before.
 	read      map[string]state.Value
 	readBytes int
@@ -59,7 +61,7 @@ func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	if v, known := t.read[key]; known {
 		return v.Data, v.Version, nil
 	}
-	v, err := t.store.Get(ctx, t.space, key)
+	v, err := recalled(t.moment, key, func() (state.Value, error) { return t.store.Get(ctx, t.space, key) })
 	if size := len(key) + len(v.Data); err == nil && t.read != nil && t.readBytes+size <= rememberBytes {
 		t.readBytes += size
 		t.read[key] = v
@@ -184,7 +186,7 @@ func (t *State) lastStored(ctx context.Context, log string) (int64, error) {
 // List pages through the keys of store and overlay together.
 func (t *State) List(ctx context.Context, q state.ListQuery) (state.Page, error) {
 	if t.clean() {
-		return t.store.List(ctx, t.space, q)
+		return recalled(t.moment, q, func() (state.Page, error) { return t.store.List(ctx, t.space, q) })
 	}
 	own := t.keys.under(q.Prefix, q.After, q.Limit+1)
 	var out state.Page
@@ -243,7 +245,7 @@ func (t *State) List(ctx context.Context, q state.ListQuery) (state.Page, error)
 func (t *State) Read(ctx context.Context, q state.LogQuery) (state.Entries, error) {
 	own := t.logs[q.Log]
 	if len(own) == 0 && !t.gone(q.Log) {
-		return t.store.ReadLog(ctx, t.space, q)
+		return recalled(t.moment, q, func() (state.Entries, error) { return t.store.ReadLog(ctx, t.space, q) })
 	}
 	base, err := t.lastStored(ctx, q.Log)
 	if err != nil {
