@@ -186,7 +186,11 @@ func (x *erasing) chooseEvents() {
 		}
 	}
 	for _, id := range x.request.NativeIDs {
-		if isID(id) && x.event(id) != nil {
+		if !isID(id) {
+			continue
+		}
+		if e := x.event(id); e != nil {
+			x.settleFact(e.Subject, e.Predicate, e.Object)
 			x.gone[id] = true
 			delete(x.kept, id)
 		}

@@ -202,10 +202,17 @@ func (e *event) textOf(key string) *string {
 // settle brings an event that the model gave in line with what the branch has. It is nil where the branch has it, or
 // it is dropped.
 func (l *ledger) settle(v *view, e *event, u *model.Usage) (settled *event, warning string, failed error) {
+	const final = "item_dropped: a person has forgotten or changed this since the turn"
+	if e.Type != typeForget && l.personForgot(e) {
+		return nil, final, nil
+	}
 	switch e.Type {
 	case typeModify, typeForget:
 		if dropped := aim(v, e); dropped != "" {
 			return nil, dropped, nil
+		}
+		if l.personChanged(v.owner(e.ParentID)) {
+			return nil, final, nil
 		}
 	case typeAdd:
 		var dropped bool

@@ -123,7 +123,9 @@ func (l *ledger) work(ended bool) (asked bool) {
 		if !l.OK() || l.Remaining() < began/2 {
 			break
 		}
+		l.letter = m.number
 		k, warnings, failed := l.extract(&m.event, &u)
+		l.letter = ""
 		if failed != nil {
 			if !model.OutOfTime(l.Call, failed) {
 				progress.Note(l.State, failed, l.s.llm.Retries, 0) // its event is given up instead
@@ -134,6 +136,7 @@ func (l *ledger) work(ended bool) (asked bool) {
 		progress.Failure = model.Failure{}
 		l.extracted(m, k, warnings)
 	}
+	l.dropSettled()
 	u.Add(l.State)
 	if u.Calls > 0 {
 		progress.Save(l.State, extractionKey)

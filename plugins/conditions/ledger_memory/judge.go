@@ -39,7 +39,7 @@ func (l *ledger) contradiction(v *view, e *event, u *model.Usage) (dropped bool,
 		return false, "", nil
 	}
 	rival, decided := rivals[0], keepBoth
-	if len(rivals) == 1 {
+	if len(rivals) == 1 && !l.personChanged(rival.Lineage) {
 		decided = l.s.conflicts
 	}
 	if decided == onLLM {

@@ -34,6 +34,8 @@ type ledger struct {
 	next string
 	// of is the time of the event that is being remembered, or of the timeline where that is tidied; "" otherwise.
 	of string
+	// letter is the number of the letter that is being extracted; "" otherwise.
+	letter string
 }
 
 // with opens the ledger for an operation. It answers with the first error of the state, whatever do returns.

@@ -184,6 +184,12 @@ func (x *merging) run() *merged {
 		} else {
 			c.settled = side
 		}
+		switch x.policy { // what the model decides, a person has not
+		case onOurs:
+			x.settleEntry(c.theirs)
+		case onTheirs:
+			x.settleEntry(c.ours)
+		}
 		for _, id := range c.events {
 			blocked[id] = blocked[id] || side != onTheirs
 		}

@@ -202,6 +202,7 @@ func (l *ledger) update(p *params, reason string) *abi.MutationReceipt {
 	if reason == "" {
 		reason = e.message("Update")
 	}
+	l.settleEntry(is)
 	k, _ := l.commitTo(b, v, &step{events: []*event{e}, message: reason, meta: meta{ConversationID: sessionID}})
 	return l.receiptOf(applied, []string{e.ID}, note{"status", sdk.Text("updated")}, note{"id", sdk.Text(e.ID)},
 		note{"previous_id", sdk.Text(e.ParentID)},
@@ -215,6 +216,7 @@ func (l *ledger) forget(p *params, reason string) *abi.MutationReceipt {
 	var doomed []*entry
 	if id == "" {
 		l.needs(subject, predicate)
+		l.settleFact(subject, predicate, object)
 		doomed = v.forgets(&identity{Subject: subject, Predicate: predicate, Object: object})
 	} else if e, err := l.named(v, id); err == nil {
 		doomed = append(doomed, e)
@@ -226,6 +228,9 @@ func (l *ledger) forget(p *params, reason string) *abi.MutationReceipt {
 	}
 	if reason == "" {
 		reason = "Forget " + sdk.Itoa(len(doomed)) + " item(s)"
+	}
+	for _, is := range doomed {
+		l.settleEntry(is)
 	}
 	k, ids := l.forgetAll(b, v, doomed, reason, sessionID)
 	return l.receiptOf(applied, ids, note{"status", sdk.Text("forgotten")}, note{"ids", idsOf(doomed)},

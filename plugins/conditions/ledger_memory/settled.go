@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/sdk"
+)
+
+// What a person forgets or corrects stays so against turns that were recorded before and wait for the model. While turns
+// wait, the number of the latest is kept for each such fact, without its words; it goes when none waits any more. What is
+// said in a later turn counts again.
+//
+//	settled/<hash of subject and predicate>/<hash of the object>   that fact
+//	settled/<hash of subject and predicate>/all                    every fact with them
+//	settled/<lineage>                                              an entry, whatever its words
+const (
+	settledPrefix = "settled/"
+	everyObject   = "all"
+)
+
+func settledKey(subject, predicate, object string) string {
+	key := settledPrefix + strings.TrimPrefix(factKey(subject, predicate), "fact/")
+	if object == "" {
+		return key + everyObject
+	}
+	return key + sdk.Digest256(plain(object))[:32]
+}
+
+// settleFact notes that a person has forgotten or replaced a fact; object "" means every one with subject and predicate.
+func (l *ledger) settleFact(subject, predicate, object string) {
+	l.noteSettled(settledKey(subject, predicate, object))
+}
+
+// settleEntry notes that a person has forgotten or changed an entry.
+func (l *ledger) settleEntry(e *entry) {
+	l.settleFact(e.Subject, e.Predicate, e.Object)
+	l.noteSettled(settledPrefix + e.Lineage)
+}
+
+func (l *ledger) noteSettled(key string) {
+	if waiting, _ := l.List(abi.StateListRequest{Prefix: inboxPrefix, Limit: 1}); l.s.llm != nil && len(waiting) > 0 {
+		l.Put(key, []byte(fixed(l.arrivals().count)), sdk.AnyVersion)
+	}
+}
+
+// settledSince reports whether a person has settled something after the turn came that is being extracted.
+func (l *ledger) settledSince(key string) bool {
+	number, version := l.Get(key)
+	return version != 0 && l.letter != "" && string(number) >= l.letter
+}
+
+// personForgot reports whether an item of the model is what a person has forgotten or replaced since its turn.
+func (l *ledger) personForgot(e *event) bool {
+	return l.settledSince(settledKey(e.Subject, e.Predicate, e.Object)) || l.settledSince(settledKey(e.Subject, e.Predicate, ""))
+}
+
+// personChanged reports whether a person has changed an entry since the turn came.
+func (l *ledger) personChanged(lineage string) bool {
+	return lineage != "" && l.settledSince(settledPrefix+lineage)
+}
+
+// dropSettled removes the notes when no turn waits.
+func (l *ledger) dropSettled() {
+	if waiting, _ := l.List(abi.StateListRequest{Prefix: inboxPrefix, Limit: 1}); len(waiting) > 0 {
+		return
+	}
+	if notes, _ := l.List(abi.StateListRequest{Prefix: settledPrefix, Limit: 1}); len(notes) > 0 {
+		l.Delete(settledPrefix)
+	}
+}
