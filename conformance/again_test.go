@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// recorded is a test that keeps what it was told.
+// recorded is a testing.TB that keeps its messages.
 type recorded struct{ log, failed, ended []string }
 
 func (r *recorded) Helper()                   {}

@@ -20,7 +20,7 @@ type question struct {
 	silent *outcome
 }
 
-// speaking finds a question for the clauses about answers. extra are texts that are told beside the fact.
+// speaking finds a question for the clauses about answers. extra are texts to record along with the fact.
 func (b *bench) speaking(s abi.MemoryScope, extra ...string) question {
 	p := b.plant(s)
 	q := question{scope: s, query: b.kit.target.Probe.Question}

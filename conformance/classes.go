@@ -20,8 +20,8 @@ func readsOnly(ctx context.Context, call host.NativeCall, send next) (host.Nativ
 	return send(ctx)
 }
 
-// classes checks the manifest's word "read". While only routes of that class are let through, the provider is told
-// something and asked to reset a scope; the backend must be as it was.
+// classes checks that routes of class "read" only read. While no other route may pass, a turn is recorded and a scope is
+// reset; the backend must not change.
 //
 // A second host looks at the backend. Its data folder is empty, so it sees what the backend holds and nothing that the
 // plugin keeps in the host's state: a model that is asked, or a look-up, changes nothing there.
@@ -82,10 +82,10 @@ func (b *bench) tellReadsOnly(s abi.MemoryScope) (names []string, heard []exchan
 	return []string{turn, feedback}, heard
 }
 
-// asItWas asks the backend whether it is as it was before an operation for which only reads were let through.
+// asItWas checks that the backend is unchanged after an operation during which only reads could pass.
 //
-// kept is a fact from before, before the answer that may hold it, held the inventory of that time (nil: none can be
-// taken), told what must not be found now, heard the calls that were let through.
+// kept is a fact from before the operation, before the answer that may hold it, held the inventory then (nil: none can be
+// taken). told are texts that must not be found now, and heard the calls that passed.
 func (r *rig) asItWas(s abi.MemoryScope, kept *planted, before *abi.RetrieveResult, held *abi.Inventory, told []string,
 	heard []exchange, op string) outcome {
 	if o := r.wait(s); o != nil {

@@ -213,7 +213,7 @@ func (b *bench) afterSettling() func() time.Time {
 	return func() time.Time { return b.kit.options.Now().Add(ahead) }
 }
 
-// killed records a turn on a host that is killed meanwhile, and again on one that opens what it left.
+// killed records a turn on a host that is killed while it does so, and again on a host that opens the same data folder.
 func (b *bench) killed(c crash, u usual) outcome {
 	if u.silent != nil {
 		return *u.silent

@@ -14,7 +14,7 @@
 // Run gives the Report itself. The command line is `memhost conformance`.
 //
 // The kit speaks to the plugin as an agent does, through a slot of package host on data folders of its own, in scopes
-// that nobody else uses, which it resets at the end. It stands between host and backend (host.Options.Intercept): there
+// of its own, which it resets at the end. It stands between host and backend (host.Options.Intercept): there
 // it sees what was sent, injects faults and crashes the host, so that this works with a real backend too. It waits for
 // readiness and for nothing else.
 //

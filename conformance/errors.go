@@ -23,7 +23,7 @@ type injected struct {
 	retryAfter string
 	// codes are what the fault may become.
 	codes []abi.Code
-	// unknown: whether a write was done cannot be told, so that its receipt may say uncertain.
+	// unknown: the fault hides whether a write was done, so its receipt may say uncertain.
 	unknown bool
 	// within is the operation's deadline.
 	within time.Duration
@@ -320,7 +320,7 @@ func (b *bench) keptAll(hit *struck) bool {
 	return hit.kept != nil && hit.changes == 0 && b.foundBy(hit.kept.scope, hit.kept.name)
 }
 
-// strikeRecord records a new turn. Where it cannot be told whether a write was done, a receipt may say so. A receipt that
+// strikeRecord records a new turn under a fault. If the fault hides whether a write was done, the receipt may say so. A receipt that
 // warns is right if the fault met no write and the turn is found later.
 func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *struck) (string, error) {
 	return func(ctx context.Context, hit *struck) (string, error) {

@@ -28,7 +28,7 @@ func (b *bench) groups(q question) outcome {
 	}
 	items, names := itemsByGroup(all)
 	if len(names) == 0 {
-		names = []string{"all"} // there are no groups, or they cannot be told from each other in the answer
+		names = []string{"all"} // there are no groups, or the answer does not separate them
 	}
 	var told []string
 	for _, name := range names {

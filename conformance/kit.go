@@ -68,7 +68,7 @@ type kit struct {
 // Run checks a provider, clause by clause.
 //
 // What the provider does wrong is a verdict, not an error. When the run cannot go on, because the backend is not there
-// any more or ctx ended, the report comes beside the error: it has what was seen until then, and Ended says why there
+// any more or ctx ended, the report is returned along with the error: it has what was seen until then, and Ended says why there
 // is no more. A clause that was not looked at is missing in it, and what failed for want of a backend is inconclusive.
 //
 // Errors: invalid_argument for a target or options that make no sense (without a report), any error of opening the

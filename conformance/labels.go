@@ -149,7 +149,7 @@ func (b *bench) asOf(home *planted, request func(string) *abi.RetrieveRequest) o
 	return passed("%s", r.Trace.AsOfMode)
 }
 
-// crossContext asks in one context for what was told in another.
+// crossContext asks in one context for a fact recorded in another.
 func (b *bench) crossContext(office *planted, request func(string) *abi.RetrieveRequest) outcome {
 	q := request("kithome")
 	q.Filters = map[string]abi.Raw{"cross_context": abi.Raw("true")}

@@ -116,7 +116,7 @@ func (b *bench) outage() error {
 	h, err := b.slot.Health(b.ctx)
 	switch {
 	case err != nil && abi.CodeOf(err) != abi.CodeUnavailable && abi.CodeOf(err) != abi.CodeTimeout:
-		return nil // there is somebody who answers
+		return nil // the backend answers
 	case err == nil && h.Status != abi.HealthUnavailable:
 		return nil
 	case err == nil:

@@ -36,7 +36,7 @@ func (n *namer) name() string {
 	}
 }
 
-// planted is a fact that was told in a scope.
+// planted is a fact that was recorded in a scope.
 type planted struct {
 	scope abi.MemoryScope
 	name  string
@@ -49,7 +49,7 @@ type planted struct {
 	trouble *outcome
 }
 
-// retained reports whether the provider claims to keep what it was told.
+// retained reports whether the receipts claim that the fact was kept.
 func (p *planted) retained() bool {
 	for _, r := range p.receipts {
 		if r.Status != abi.StatusNotRetained {

@@ -220,8 +220,8 @@ func isNumber(f float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(json.Number); return ok && sameNumber(n, number(f)) }
 }
 
-// beside reports whether a score stands at an item's own place in another list of the same answer, which is as long as
-// the item's: {"edges": [...], "edge_scores": [...]}.
+// beside reports whether a score has the same index as the item, in another list of the same answer that is as long as the
+// item's: {"edges": [...], "edge_scores": [...]}.
 func beside(raw any, pointer string, score float64) bool {
 	listAt, place, ok := cutLast(pointer)
 	answerAt, _, ok2 := cutLast(listAt)
@@ -283,7 +283,7 @@ func sameTime(v any, want string) bool {
 	return false
 }
 
-// inProse reports whether a time stands in a part of a text, with a T or a blank between date and time of day, in UTC.
+// inProse reports whether a part of a text contains a time, with a T or a blank between date and time of day, in UTC.
 func inProse(v any, span *abi.Span, want string) bool {
 	text, isText := v.(string)
 	moment, err := time.Parse(time.RFC3339Nano, want)

@@ -99,7 +99,7 @@ func (b *bench) onlyOne(mine, theirs *planted) outcome {
 	return passed("the one is empty, the other is not")
 }
 
-// erased looks for a fact from a new data folder, which begins with the generation in which it was told.
+// erased looks for a fact from a new data folder, whose first generation is the one in which the fact was recorded.
 func (b *bench) erased(p *planted, receipt *abi.ResetReceipt) outcome {
 	if receipt.Status != abi.ResetDone {
 		return aside("the reset came to %s", receipt.Status)

@@ -190,8 +190,8 @@ func (d *spoken) look(sent []exchange) {
 	}
 }
 
-// mixed compares roles and order of a turn whose first name is the user's and whose second one is the assistant's with
-// what was sent. "" for what is right, or cannot be told.
+// mixed compares the roles and order of a turn with what was sent: names[0] is in the user's text, names[1] in the
+// assistant's. It returns "" if they agree, or if what was sent does not show them.
 func mixed(sent []exchange, names []string) string {
 	if len(names) < 2 {
 		return ""
@@ -214,7 +214,7 @@ func mixed(sent []exchange, names []string) string {
 	return ""
 }
 
-// roleOf is the role that stands beside a text with a name and without another one, "" where there is none.
+// roleOf returns the role in the object whose text contains name and not other; "" if there is none.
 func roleOf(value any, name, other string) (role string) {
 	anywhere(value, func(v any) bool {
 		object, ok := v.(map[string]any)
@@ -237,14 +237,14 @@ func roleOf(value any, name, other string) (role string) {
 	return role
 }
 
-// holdsIn reports whether a text stands in one of the calls.
+// holdsIn reports whether one of the calls contains a text.
 func holdsIn(sent []exchange, text string) bool {
 	return slices.ContainsFunc(sent, func(x exchange) bool {
 		return holdsText(bodyValue(x.call.Body), strings.ToValidUTF8(text, ""))
 	})
 }
 
-// holdsText reports whether a text stands in a value, or in JSON inside a text of it.
+// holdsText reports whether a value contains a text, also in JSON inside one of its strings.
 func holdsText(value any, text string) bool {
 	return within(value, func(v any) bool { s, ok := v.(string); return ok && strings.Contains(s, text) })
 }

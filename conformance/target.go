@@ -15,7 +15,7 @@ import (
 type Target struct {
 	// Provider chooses and configures it: name, module, block, secrets. Required. TestSessions are the kit's own.
 	Provider host.ProviderConfig
-	// Probe is how facts are told and asked for. Zero: first-person facts about a cat.
+	// Probe is how facts are worded, and how they are asked for. Zero: first-person facts about a cat.
 	Probe Probe
 	// ReadyWithin is how long a scope may take until what was recorded can be retrieved; default 30 s. After that the
 	// verdict is pending.
@@ -39,7 +39,7 @@ type Known struct {
 
 // Probe tells a fact and asks for it.
 type Probe struct {
-	// Wordings give the user's words for a made-up proper name, the plainest first. A fact that is not found is told
+	// Wordings give the user's words for a made-up proper name, the plainest first. A fact that is not found is recorded
 	// again in the next wording.
 	Wordings []func(name string) string
 	// Question asks for the name.

@@ -21,7 +21,7 @@ import (
 	"github.com/memhost/memhost/internal/test/brief"
 )
 
-// entries is a log of Claude Code, of what its entries have beside the fields that all have. Each one is the parent of
+// entries returns a log of Claude Code from the fields in which its entries differ. Each one is the parent of
 // the next.
 func entries(of ...string) string {
 	var log strings.Builder

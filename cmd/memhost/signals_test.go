@@ -19,7 +19,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestSignals tests the ways in which a process can be told to end.
+// TestSignals ends a process by each signal that it handles.
 func TestSignals(t *testing.T) {
 	runProcessTests(t, []processTest{
 		{"a recording that is killed goes on", func(t *testing.T, m memhost) {

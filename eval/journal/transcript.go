@@ -17,7 +17,7 @@ type Transcript struct {
 	Attribute string `json:"attribute,omitempty"`
 	// Seat is how the subject was connected: builtin, command or chat.
 	Seat string `json:"seat"`
-	// Told is the name of the user that the subject was told; empty if it was told none.
+	// Told is the user's name as given to the subject; empty if it got none.
 	Told string `json:"told,omitempty"`
 	// Simulator is who played the user: scripted, or the name of a model.
 	Simulator string     `json:"simulator"`

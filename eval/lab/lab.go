@@ -431,7 +431,7 @@ func (p *Provider) Feedback() bool {
 	return on
 }
 
-// Named reports whether the provider is no_memory with variant named: a subject is told the user's name and profile.
+// Named reports whether the provider is no_memory with variant named: a subject gets the user's name and profile.
 func (p *Provider) Named() bool {
 	if p.Name() != "no_memory" {
 		return false

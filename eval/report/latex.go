@@ -38,7 +38,7 @@ func (v *view) all() []table {
 // nameShare is the share of the text's width that the first column has; the others share the rest.
 const nameShare = .2
 
-// longestNote is the length in bytes of a note that stands in its cell. Longer ones follow the table, each once.
+// longestNote is the length in bytes up to which a note is printed in its cell. Longer ones follow the table, each once.
 const longestNote = 30
 
 func latexTable(b *strings.Builder, t table) {

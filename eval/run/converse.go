@@ -131,8 +131,8 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	return nil
 }
 
-// told is what the subject is told of the user: the name and profile if the column is no_memory's variant named,
-// nothing otherwise, because a memory has to know them itself.
+// told returns what the subject gets to know about the user: name and profile for no_memory's variant named, nothing for
+// other columns, because there the memory has to know them.
 func (t *testSession) told() (u subject.User, err error) {
 	if !t.provider.Named() {
 		return u, nil

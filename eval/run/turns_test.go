@@ -85,6 +85,6 @@ func TestTurnsEndWithTheirContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	turns := newTurns([]*rundir.Cell{{Label: "a"}, {Label: "b"}}, 1)
 	cancel()
-	turns.give(ctx, 1, 3) // returns, though nobody takes a turn
+	turns.give(ctx, 1, 3) // returns, though no cell takes a turn
 	assert.ErrorIs(t, turns.cells[1].turn(ctx, func() error { return nil }), context.Canceled)
 }

@@ -152,7 +152,7 @@ type Behaviour struct {
 	NotSent    []Count `json:"not_sent"`
 	// Failures has why the agent failed, the first few different reasons.
 	Failures []string `json:"failures,omitempty"`
-	// Told counts those in which the agent was told the user's name and profile.
+	// Told counts those in which the agent got the user's name and profile.
 	Told int `json:"told,omitempty"`
 	// Feedback counts corrections that were passed to apply_feedback, by status or class of error; such a column is
 	// compared with none that only accumulates.

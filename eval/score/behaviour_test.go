@@ -120,7 +120,7 @@ func TestAVerdictOnBehaviourNeedsThreeReplicates(t *testing.T) {
 	}
 }
 
-// Budgets with which nobody talked have no comparisons on behaviour, and a column with feedback none with columns that
+// Budgets without conversations have no comparisons on behaviour, and a column with feedback none with columns that
 // only accumulate.
 func TestBehaviourIsComparedWhereItWasMeasuredAlike(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "6", "sessions": "6"})

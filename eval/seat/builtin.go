@@ -33,7 +33,7 @@ func newBuiltin(s *lab.Subject, seed uint64, getenv func(string) string) (*built
 	return &builtin{client: c, template: s.Template, once: s.Retrieve == lab.RetrieveSession, seed: seed}, nil
 }
 
-// userPlace is replaced in a template by what the agent is told of the user.
+// userPlace is the place in a template for the user's name and profile.
 const userPlace = "{{user}}"
 
 // Kind implements Seat.

@@ -27,7 +27,7 @@ type Start struct {
 	Attribute string `json:"attribute,omitempty"`
 	// Now is the time by the pack's clock, RFC 3339.
 	Now string `json:"now,omitempty"`
-	// User is what the subject is told of the user; without a name in most conditions.
+	// User is what the subject gets to know about the user; without a name in most conditions.
 	User User `json:"user"`
 	// MaxTokens and MinTokens are the budget of a retrieval; 0 means none. The door applies it, whatever a subject asks for.
 	MaxTokens int64 `json:"max_tokens,omitempty"`
@@ -37,7 +37,7 @@ type Start struct {
 	Put func([]byte) (string, error) `json:"-"`
 }
 
-// User is a user as a subject is told of them. Without a name they are anonymous.
+// User is a user as a subject knows them. Without a name they are anonymous.
 type User struct {
 	Name    string `json:"name,omitempty"`
 	Profile string `json:"profile,omitempty"`

@@ -132,7 +132,7 @@ func TestATurnOutlivesItsMemory(t *testing.T) {
 	require.ErrorIs(t, m.Forget(context.Background()), &abi.Error{Code: abi.CodeUnavailable})
 }
 
-// unsteady is a slot that is down when it is told so.
+// unsteady is a slot that a test can take down.
 type unsteady struct {
 	host.Contract
 	down bool

@@ -32,7 +32,7 @@ type Message struct {
 type Assembled struct {
 	// History is the conversation of this session, oldest first.
 	History []Message
-	// Memory is the slot's memory-context element, empty where there is none. It belongs at the end of the user's
+	// Memory is the slot's memory-context element; empty if the memory has nothing. It belongs at the end of the user's
 	// message, not into the system message: models keep to it better there, and the provider's prompt cache stays warm.
 	Memory string
 }
@@ -46,7 +46,7 @@ type Manager struct {
 	Scope abi.MemoryScope
 	// Wait is how long a turn waits for its memory. Required.
 	Wait time.Duration
-	// Logger is told when a turn has no memory, or was not recorded. Required.
+	// Logger receives a warning when a turn has no memory, or was not recorded. Required.
 	Logger hclog.Logger
 	// Now is the clock. Required.
 	Now func() time.Time
@@ -55,7 +55,7 @@ type Manager struct {
 	sessions map[string]*session
 	// unsent are turns that the slot has not taken, oldest first.
 	unsent []*abi.MemoryEvent
-	// sending is held by whoever delivers them.
+	// sending is held while they are delivered.
 	sending sync.Mutex
 }
 

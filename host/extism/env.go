@@ -87,8 +87,8 @@ func envFunctions() map[string]envFunction {
 	}
 }
 
-// Quick implements guest.Engine: PDKs call one of these functions for every 8 bytes of a text. Whoever changes the list
-// must also change the version of package guest's rewritten modules.
+// Quick implements guest.Engine: PDKs call one of these functions for every 8 bytes of a text. A change of the
+// list requires a new version of package guest's rewritten modules.
 func (engine) Quick(module, name string) bool {
 	switch name {
 	case "load_u8", "load_u64", "store_u8", "store_u64", "input_load_u8", "input_load_u64", "input_length",

@@ -70,7 +70,7 @@ type Options struct {
 	MaxTokens, MaxItems int64
 	// Timeout is how long a turn waits for its context, less than PicoClaw's interceptor_timeout_ms. 0 means 4 s.
 	Timeout time.Duration
-	// Linger is how long Close goes on delivering. 0 means 1.5 s.
+	// Linger is how long Close continues to deliver. 0 means 1.5 s.
 	Linger time.Duration
 	// Log takes lines for people: what goes wrong with the memory never stops the agent. Nil means standard error.
 	Log io.Writer

@@ -72,8 +72,8 @@ func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 // rememberBytes bounds what Remember keeps: keys and values, in bytes.
 const rememberBytes = 1 << 20
 
-// Remember makes the operation ask the store once for a key. Call it when nobody else may write the space until the
-// operation's commit. A guest reads a key, and a put with an expected version reads it again.
+// Remember makes the operation ask the store once for a key. Call it only if no other operation may write the space
+// until this one's commit. A guest reads a key, and a put with an expected version reads it again.
 func (t *State) Remember() { t.read = map[string]state.Value{} }
 
 // Put writes value and retains it: the caller must not change it afterwards.

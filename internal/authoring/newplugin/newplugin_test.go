@@ -88,7 +88,7 @@ func TestAGoModuleWantsTheGoThatMemhostWants(t *testing.T) {
 	assert.Contains(t, goMod(t, newplugin.Options{Version: "v1.2.3"}), "\ngo "+version+"\n")
 }
 
-// left lists what stands in a folder, hidden files too.
+// left lists the files in a folder, hidden ones too.
 func left(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -197,7 +197,7 @@ func (m *maker) ensure(ctx context.Context) (err error) {
 		return err
 	}
 	if m.whole() {
-		return nil // somebody else was faster
+		return nil // another process has made it
 	}
 	if err := os.RemoveAll(m.dir); err != nil {
 		return fmt.Errorf("toolchain: %w", err)
