@@ -26,6 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -68,13 +69,16 @@ func run(ctx context.Context, args []string) error {
 	if err := w.make(ctx, chosen); err != nil {
 		return err
 	}
-	r, err := w.gather()
-	if err != nil {
-		return err
-	}
 	if w.conversations > 0 {
 		w.say("nothing is published of %d conversations; the runs are in %s", w.conversations, w.folder)
 		return nil
+	}
+	if !slices.ContainsFunc(chosen, func(x experiment) bool { return !x.judged() }) {
+		return nil // judged answers have reports of their own
+	}
+	r, err := w.gather()
+	if err != nil {
+		return err
 	}
 	return r.publish(published)
 }

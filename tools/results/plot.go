@@ -167,6 +167,7 @@ func (r *record) costs() (*figure, error) {
 		p.legend.Add(series.name, b)
 	}
 	p.NominalX(names...)
+	p.X.Min, p.X.Max = -0.5, float64(len(names))-0.5
 	p.Y.Min = 0
 	p.Y.Max = max(1, p.Y.Max*1.1)
 	return p, nil
