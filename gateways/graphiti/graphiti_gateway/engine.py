@@ -444,7 +444,7 @@ class Engine:
         return await self.writing(counted, left)
 
     async def remove_episode(self, group: str, uuid: str, *, keep_shared: bool = False) -> dict[str, Any]:
-        """With ``keep_shared`` a fact that other episodes assert too is theirs: the library would remove it with the first of them."""
+        """With ``keep_shared`` a fact that other episodes assert too is theirs: before 0.31 the library removes it with the first of them."""
         await self.reading(lambda: self.one_episode(group, uuid))
 
         async def work() -> None:

@@ -1,4 +1,4 @@
-"""Each trap of graphiti-core 0.29.3 that a thin gateway could fall into, by name: what the library does, and what the gateway makes of it."""
+"""Each trap of graphiti-core that a thin gateway could fall into, by name: what the library does, and what the gateway makes of it."""
 
 from __future__ import annotations
 
@@ -293,11 +293,14 @@ class TestBulk:
         bulk = gateway.post(f"/v1/groups/{group}/episodes/bulk", {"episodes": [{"name": "b", "content": WINDOW, "reference_time": "2025-03-05T09:00:00Z"}]})
         assert bulk.json["invalidated_edge_uuids"] == old
 
-    def test_episodes_of_a_bulk_list_no_edges_so_that_their_removal_leaves_facts(self, gateway: Gateway, group: str) -> None:
-        bulk = gateway.post(f"/v1/groups/{group}/episodes/bulk", {"episodes": self.episodes(AISLE, "mara(user): I like aisle seats on business trips.")}).json
-        assert [item["entity_edges"] for item in bulk["episodes"]] == [[], []]
+    def test_episodes_of_a_bulk_list_the_facts_that_they_assert(self, gateway: Gateway, group: str) -> None:
+        """Before 0.31 the library lists none, so that the removal of an episode leaves its facts."""
+        bulk = gateway.post(f"/v1/groups/{group}/episodes/bulk", {"episodes": self.episodes(AISLE, "mara(user): I live in Berlin.")}).json
+        for episode in bulk["episodes"]:
+            assert episode["entity_edges"] == [item["uuid"] for item in bulk["edges"] if episode["uuid"] in item["episodes"]] != []
         removed = gateway.delete(f"/v1/groups/{group}/episodes/{bulk['episodes'][0]['uuid']}").json["removed"]
-        assert (removed["episodes"], removed["edges"]) == (1, 0)
+        assert (removed["episodes"], removed["edges"]) == (1, 1)
+        assert [item["episodes"] for item in facts(gateway, group)] == [[bulk["episodes"][1]["uuid"]]]
 
     def test_an_empty_bulk(self, gateway: Gateway, group: str) -> None:
         reply = gateway.post(f"/v1/groups/{group}/episodes/bulk", {"episodes": []})
@@ -316,7 +319,7 @@ class TestBulk:
         gateway.add(other, AISLE)
         before = gateway.counts(other)
         episodes = self.episodes(AISLE, "mara(user): I live in Berlin.", AISLE)
-        stub.fail(purpose="graphiti.edges", mode="status", status=400, after=1)
+        stub.fail(purpose="graphiti.combined", mode="status", status=400, after=1)
         reply = gateway.post(f"/v1/groups/{group}/episodes/bulk", {"episodes": episodes})
         assert (reply.status, reply.code, reply.details["stored"]) == (502, "llm_failed", "episodes_without_facts")
         left = reply.details["episodes"]
@@ -534,7 +537,7 @@ class TestRemoving:
         assert gateway.delete(f"/v1/groups/{group}/episodes/{newer['episode']['uuid']}").status == 404
 
     def test_a_fact_that_others_assert_too_can_be_kept(self, gateway: Gateway, group: str) -> None:
-        """The library removes it with the first episode that asserted it."""
+        """Before 0.31 the library removes it with the first episode that asserted it."""
         first, second = (gateway.add(group, AISLE)["episode"]["uuid"] for _ in range(2))
         assert gateway.delete(f"/v1/groups/{group}/episodes/{first}?shared=keep").json["removed"]["edges"] == 0
         (left,) = facts(gateway, group)
