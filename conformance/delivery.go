@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// usual is the result of one turn when nothing goes wrong.
-type usual struct {
+// baseline is the result of one turn when nothing goes wrong.
+type baseline struct {
 	// writes is how many native calls carry it, mentions how often raw holds its name.
 	writes, mentions int
 	silent           *outcome
@@ -28,7 +28,7 @@ func checkDelivery(b *bench) {
 	b.part("conflict", "the same event_id with other content is a conflict", b.conflicts)
 	b.part("at_once", "several callers with the same turn share one delivery", b.atOnce)
 	b.part("new_generation", "after a reset nothing is suppressed by an old receipt", b.afterReset)
-	u := b.usually()
+	u := b.baseline()
 	for _, c := range []crash{
 		{"before_send", "the host is killed before a turn is sent", false, false},
 		{"after_send", "the host is killed when a turn was sent, before its answer", true, false},
@@ -132,14 +132,14 @@ func (b *bench) afterReset() outcome {
 	return passed("delivered again: %s", again.Status)
 }
 
-// usually records one turn and finds its result.
-func (b *bench) usually() usual {
+// baseline records one turn and finds its result.
+func (b *bench) baseline() baseline {
 	mark := b.wire.mark()
 	p := b.plant(b.scope("usual", "p"))
 	if o := control(p); o != nil {
-		return usual{silent: o}
+		return baseline{silent: o}
 	}
-	return usual{writes: writesOf(b.wire.since(mark), p.name) / len(p.events),
+	return baseline{writes: writesOf(b.wire.since(mark), p.name) / len(p.events),
 		mentions: mentions(p.found, p.name) / len(p.events)}
 }
 
@@ -214,7 +214,7 @@ func (b *bench) afterSettling() func() time.Time {
 }
 
 // killed records a turn on a host that is killed while it does so, and again on a host that opens the same data folder.
-func (b *bench) killed(c crash, u usual) outcome {
+func (b *bench) killed(c crash, u baseline) outcome {
 	if u.silent != nil {
 		return *u.silent
 	}
@@ -278,7 +278,7 @@ func (r *rig) leave() {
 
 // counted reports whether a turn is there once. writes is how often it was sent and taken. Where the receipt says that
 // this is not known, even after every request has landed, both is allowed.
-func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.WriteReceipt, u usual,
+func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.WriteReceipt, u baseline,
 	writes int) outcome {
 	if !announced(receipt) {
 		if o := r.wait(s); o != nil {
@@ -306,7 +306,7 @@ func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.Wri
 
 // recordedAgain closes a rig, records its turn once more on another that begins when every request has landed, and
 // counts it. mark is where the calls that carried the turn begin; when describes the moment, for messages.
-func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.MemoryScope, name string, u usual, mark int,
+func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.MemoryScope, name string, u baseline, mark int,
 	when string) outcome {
 	r.scopes = nil
 	r.close()
@@ -323,7 +323,7 @@ func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.Memo
 }
 
 // lateCommit lets a turn arrive when the host has given up on it, and after it was recorded again.
-func (b *bench) lateCommit(u usual) outcome {
+func (b *bench) lateCommit(u baseline) outcome {
 	switch {
 	case u.silent != nil:
 		return *u.silent
@@ -362,7 +362,7 @@ func (b *bench) lateCommit(u usual) outcome {
 }
 
 // partCommit lets the second of several native calls of a turn fail.
-func (b *bench) partCommit(u usual) outcome {
+func (b *bench) partCommit(u baseline) outcome {
 	switch {
 	case u.silent != nil:
 		return *u.silent

@@ -122,8 +122,8 @@ func checkSaid(b *bench) {
 	b.part("question", "a question in any alphabet, and a long one, is asked as it was put", b.questions)
 }
 
-// spoken is a turn of clause 16 and its result.
-type spoken struct {
+// saidTurn is a turn of clause 16 and its result.
+type saidTurn struct {
 	saying
 	names []string
 	// marker is a name, the text and another name, as they stand in the message.
@@ -141,8 +141,8 @@ type spoken struct {
 }
 
 // say records one turn and looks at what was sent.
-func (b *bench) say(s saying, scope abi.MemoryScope) *spoken {
-	d := &spoken{saying: s, names: []string{b.kit.names.name(), b.kit.names.name()}, scope: scope}
+func (b *bench) say(s saying, scope abi.MemoryScope) *saidTurn {
+	d := &saidTurn{saying: s, names: []string{b.kit.names.name(), b.kit.names.name()}, scope: scope}
 	told := b.kit.target.Probe.Wordings[0](d.names[0])
 	if s.text != "" {
 		d.marker = d.names[0] + ": " + s.text + " :" + d.names[0]
@@ -167,7 +167,7 @@ func (b *bench) say(s saying, scope abi.MemoryScope) *spoken {
 }
 
 // look compares a turn with the native calls.
-func (d *spoken) look(sent []exchange) {
+func (d *saidTurn) look(sent []exchange) {
 	for _, name := range d.names {
 		if carried(sent, name) {
 			d.carried = true
@@ -250,11 +250,11 @@ func holdsText(value any, text string) bool {
 }
 
 // sayAll records each turn in a separate scope.
-func (b *bench) sayAll(run string, list []saying, plain *spoken) outcome {
+func (b *bench) sayAll(run string, list []saying, plain *saidTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
-	done := make([]*spoken, len(list))
+	done := make([]*saidTurn, len(list))
 	parallel(len(list), 4, func(i int) { done[i] = b.say(list[i], b.scope(run+fmt.Sprint(i), "p")) })
 	for _, d := range done {
 		if o := b.judge(d, plain); o != nil {
@@ -266,7 +266,7 @@ func (b *bench) sayAll(run string, list []saying, plain *spoken) outcome {
 
 // judge wants a turn to have been taken, sent whole, and found. plain is a turn of the usual form: what became of it is
 // what may be asked of the others.
-func (b *bench) judge(d, plain *spoken) *outcome {
+func (b *bench) judge(d, plain *saidTurn) *outcome {
 	bad := func(format string, args ...any) *outcome {
 		o := failed("%s: "+format, append([]any{d.smallest()}, args...)...)
 		return &o
@@ -299,7 +299,7 @@ func (b *bench) judge(d, plain *spoken) *outcome {
 }
 
 // smallest names the turn for people, with its text.
-func (d *spoken) smallest() string {
+func (d *saidTurn) smallest() string {
 	if d.text == "" {
 		return d.name
 	}
@@ -307,7 +307,7 @@ func (d *spoken) smallest() string {
 }
 
 // kept looks for a turn that was not seen to leave: the provider keeps it in the host's state.
-func (b *bench) kept(d *spoken) *outcome {
+func (b *bench) kept(d *saidTurn) *outcome {
 	if o := b.wait(d.scope); o != nil {
 		return o
 	}
@@ -343,7 +343,7 @@ func shownWhole(raw any, name string) bool {
 }
 
 // outOfOrder records turns in another order than that of their times, two of them in one session.
-func (b *bench) outOfOrder(plain *spoken) outcome {
+func (b *bench) outOfOrder(plain *saidTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
@@ -365,7 +365,7 @@ func (b *bench) outOfOrder(plain *spoken) outcome {
 }
 
 // findsAll wants each name to be found by the usual question or by its own words, where a plain turn is found so.
-func (b *bench) findsAll(s abi.MemoryScope, plain *spoken, names ...string) *outcome {
+func (b *bench) findsAll(s abi.MemoryScope, plain *saidTurn, names ...string) *outcome {
 	if plain.receipt.Status == abi.StatusNotRetained || !b.foundBy(plain.scope, plain.names[0]) {
 		return nil
 	}
@@ -390,7 +390,7 @@ func (b *bench) foundBy(s abi.MemoryScope, name string) bool {
 }
 
 // wholeBatch records a batch of several sessions.
-func (b *bench) wholeBatch(plain *spoken) outcome {
+func (b *bench) wholeBatch(plain *saidTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
@@ -449,7 +449,7 @@ func distinctIDs(before []abi.ReceiptOrError, r *abi.WriteReceipt) *outcome {
 }
 
 // badEvent records a batch of which the backend refuses the first event.
-func (b *bench) badEvent(plain *spoken) outcome {
+func (b *bench) badEvent(plain *saidTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}

@@ -446,14 +446,14 @@ func TestLateWritesOfOneMomentAreAllNamed(t *testing.T) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// mortal is a host in the crash test: it can die at any step of a write.
-type mortal struct {
+// dyingHost is a host in the crash test: it can die at any step of a write.
+type dyingHost struct {
 	*member
 	steps *atomic.Int64 // until it dies
 }
 
 // at is a step. It reports whether the host is still alive.
-func (m *mortal) at() bool {
+func (m *dyingHost) at() bool {
 	if m.steps.Add(-1) == 0 {
 		m.die()
 	}
@@ -462,9 +462,9 @@ func (m *mortal) at() bool {
 
 var errDead = errors.New("the host was killed")
 
-func (m *mortal) Sessions() fleet.Sessions { return m.member }
+func (m *dyingHost) Sessions() fleet.Sessions { return m.member }
 
-func (m *mortal) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+func (m *dyingHost) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
 	if !m.at() {
 		return state.CommitResult{}, errDead
 	}
@@ -491,11 +491,11 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 		server := httptest.NewServer(b)
 		s := newShared(t)
 		type life struct {
-			*mortal
+			*dyingHost
 			slot *Slot
 		}
 		open := func() *life {
-			m := &mortal{s.join(), new(atomic.Int64)}
+			m := &dyingHost{s.join(), new(atomic.Int64)}
 			intercept := func(ctx context.Context, call NativeCall, next func(context.Context) (NativeAnswer, error)) (
 				NativeAnswer, error) {
 				if !m.at() {

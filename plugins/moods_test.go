@@ -157,7 +157,7 @@ func TestNoDamagedAnswerIsTakenForNothing(t *testing.T) {
 	for _, b := range backendsOfAll() {
 		t.Run(b.name+" "+b.block, func(t *testing.T) {
 			t.Parallel()
-			s := &spoiled{t: t}
+			s := &badBackend{t: t}
 			s.slot = b.open(t, s.intercept)
 			s.record("e0")
 			s.ready()
@@ -237,8 +237,8 @@ func TestSpeakersWithOddNamesAreTold(t *testing.T) {
 	}
 }
 
-// spoiled is a slot whose backend is in a mood.
-type spoiled struct {
+// badBackend is a slot whose backend is in a mood.
+type badBackend struct {
 	t         *testing.T
 	slot      *host.Slot
 	mood      *mood
@@ -246,14 +246,14 @@ type spoiled struct {
 	hits      int
 }
 
-// in runs do while answers to an operation's calls, of one route or of all, are spoiled.
-func (s *spoiled) in(m mood, op, route string, do func()) {
+// in runs do while answers to an operation's calls, of one route or of all, are badBackend.
+func (s *badBackend) in(m mood, op, route string, do func()) {
 	s.mood, s.op, s.route, s.hits = &m, op, route, 0
 	do()
 	s.mood = nil
 }
 
-func (s *spoiled) intercept(ctx context.Context, call host.NativeCall, next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
+func (s *badBackend) intercept(ctx context.Context, call host.NativeCall, next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 	answer, err := next(ctx)
 	if s.mood == nil || err != nil || answer.Status < 200 || answer.Status > 299 || call.Operation != s.op ||
 		s.route != "" && call.Route != s.route {
@@ -267,7 +267,7 @@ func (s *spoiled) intercept(ctx context.Context, call host.NativeCall, next func
 }
 
 // fine wants no error but one that a backend out of its mind can be the reason of, and none while it is not.
-func (s *spoiled) fine(err error) bool {
+func (s *badBackend) fine(err error) bool {
 	if err == nil {
 		return true
 	}
@@ -279,7 +279,7 @@ func (s *spoiled) fine(err error) bool {
 	return false
 }
 
-func (s *spoiled) record(id string) *abi.WriteReceipt {
+func (s *badBackend) record(id string) *abi.WriteReceipt {
 	text, reply := "My cat "+id+" is called Zorvex"+id+".", "Noted."
 	r, err := s.slot.RecordEvent(s.t.Context(), &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID,
 		SessionID: "s-" + id, TurnID: id, Timestamp: "2026-03-01T10:00:00Z",
@@ -290,7 +290,7 @@ func (s *spoiled) record(id string) *abi.WriteReceipt {
 	return r
 }
 
-func (s *spoiled) ready() *abi.BackendReadiness {
+func (s *badBackend) ready() *abi.BackendReadiness {
 	r, err := s.slot.Readiness(s.t.Context(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 10_000})
 	if !s.fine(err) {
 		return nil
@@ -298,7 +298,7 @@ func (s *spoiled) ready() *abi.BackendReadiness {
 	return r
 }
 
-func (s *spoiled) retrieve() *abi.RetrieveResult {
+func (s *badBackend) retrieve() *abi.RetrieveResult {
 	r, err := s.slot.Retrieve(s.t.Context(), &abi.RetrieveRequest{Scope: scope, SessionID: "q", Query: "What is my cat called?"})
 	if !s.fine(err) {
 		return nil
@@ -306,7 +306,7 @@ func (s *spoiled) retrieve() *abi.RetrieveResult {
 	return r
 }
 
-func (s *spoiled) inventory() *abi.Inventory {
+func (s *badBackend) inventory() *abi.Inventory {
 	i, err := s.slot.Inventory(s.t.Context(), &abi.InventoryRequest{Scope: scope})
 	if !s.fine(err) {
 		return nil

@@ -176,15 +176,15 @@ func TestTheLastLineNeedsNoEnd(t *testing.T) {
 func TestAClientThatHasGone(t *testing.T) {
 	d, err := mcpdoor.New(options(newSlot()))
 	require.NoError(t, err)
-	err = d.ServeStdio(context.Background(), input(initialize, initialized, addTea), gone{}, time.Minute)
+	err = d.ServeStdio(context.Background(), input(initialize, initialized, addTea), closedPipe{}, time.Minute)
 	require.ErrorIs(t, err, errGone)
 }
 
 var errGone = errors.New("broken pipe")
 
-type gone struct{}
+type closedPipe struct{}
 
-func (gone) Write([]byte) (int, error) { return 0, errGone }
+func (closedPipe) Write([]byte) (int, error) { return 0, errGone }
 
 func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 	s := newSlot()

@@ -31,19 +31,19 @@ func TestModulesAreListed(t *testing.T) {
 	require.Equal(t, 501, ask(s.Handler(), "GET", wire.PathModules, "").Code)
 }
 
-// asked records where a question came from, as a host sees it.
-type asked struct {
+// originSlot records where a question came from, as a host sees it.
+type originSlot struct {
 	host.Contract
 	origins []string
 }
 
-func (a *asked) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+func (a *originSlot) Retrieve(ctx context.Context, q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	a.origins = append(a.origins, host.OriginOf(ctx))
 	return a.Contract.Retrieve(ctx, q)
 }
 
 func TestAQuestionSaysThatThePageAsked(t *testing.T) {
-	slot := &asked{Contract: new(servertest.Slot)}
+	slot := &originSlot{Contract: new(servertest.Slot)}
 	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Slot = slot })
 	for _, origin := range []string{"", "page", "elsewhere"} {
 		ask(s.Handler(), "POST", wire.PathRetrieve,

@@ -26,24 +26,24 @@ type life struct {
 	Requests []request `json:"requests,omitempty"`
 	// Said are the events of the present generation, Forgotten those that a reset removed. Unanswered arrived at the
 	// backend, but its answer got lost; a provider that keeps events in the data folder has none.
-	Said       []said          `json:"said"`
-	Forgotten  []said          `json:"forgotten"`
+	Said       []recordedEvent `json:"said"`
+	Forgotten  []recordedEvent `json:"forgotten"`
 	Unanswered json.RawMessage `json:"unanswered,omitempty"`
 	// ReadOnly is the scope that was read-only when the folder was closed.
-	ReadOnly json.RawMessage `json:"read_only"`
-	Asked    []asked         `json:"asked"`
+	ReadOnly json.RawMessage    `json:"read_only"`
+	Asked    []answeredQuestion `json:"asked"`
 	// Manifest is the run manifest.
 	Manifest json.RawMessage `json:"manifest"`
 }
 
-// said is an event and its first receipt.
-type said struct {
+// recordedEvent is an event and its first receipt.
+type recordedEvent struct {
 	Event   json.RawMessage `json:"event"`
 	Receipt json.RawMessage `json:"receipt"`
 }
 
-// asked is a question and what was found then. Each scope has one.
-type asked struct {
+// answeredQuestion is a question and what was found then. Each scope has one.
+type answeredQuestion struct {
 	Request json.RawMessage `json:"request"`
 	// Generation is the scope's.
 	Generation int64 `json:"generation"`
@@ -86,10 +86,10 @@ func live(t *testing.T, u setUp, wasm []byte, dir, cassette string) *life {
 	s, err := h.Open(ctx, config)
 	require.NoError(t, err)
 	told := &life{Provider: u.provider, Module: u.module, Block: json.RawMessage(config.Block)}
-	record := func(e *abi.MemoryEvent) said {
+	record := func(e *abi.MemoryEvent) recordedEvent {
 		receipt, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
-		return said{abi.Marshal(e), abi.Marshal(receipt)}
+		return recordedEvent{abi.Marshal(e), abi.Marshal(receipt)}
 	}
 	mara, jonas, frozen := events(t, "mara"), events(t, "jonas"), events(t, "mara")
 
@@ -113,7 +113,7 @@ func live(t *testing.T, u setUp, wasm []byte, dir, cassette string) *life {
 	require.NoError(t, err)
 	for i, r := range receipts.Receipts {
 		require.Nil(t, r.Error)
-		told.Said = append(told.Said, said{abi.Marshal(&batch.Events[i]), abi.Marshal(r.Receipt)})
+		told.Said = append(told.Said, recordedEvent{abi.Marshal(&batch.Events[i]), abi.Marshal(r.Receipt)})
 	}
 	ready(t, s, scopeOf(jonas[0]))
 
@@ -131,7 +131,7 @@ func live(t *testing.T, u setUp, wasm []byte, dir, cassette string) *life {
 		r := &abi.RetrieveRequest{Query: *e.Messages[0].Content, Scope: scopeOf(e), SessionID: "later"}
 		result, err := s.Retrieve(ctx, r)
 		require.NoError(t, err)
-		told.Asked = append(told.Asked, asked{abi.Marshal(r), result.Trace.Generation, texts(result)})
+		told.Asked = append(told.Asked, answeredQuestion{abi.Marshal(r), result.Trace.Generation, texts(result)})
 	}
 
 	manifest, err := s.Manifest(ctx)
@@ -144,7 +144,7 @@ func live(t *testing.T, u setUp, wasm []byte, dir, cassette string) *life {
 		if err != nil || receipt.Status == abi.StatusUncertain {
 			told.Unanswered = abi.Marshal(mara[8])
 		} else { // kept here, and the backend is asked later
-			told.Said = append(told.Said, said{abi.Marshal(mara[8]), abi.Marshal(receipt)})
+			told.Said = append(told.Said, recordedEvent{abi.Marshal(mara[8]), abi.Marshal(receipt)})
 		}
 	}
 	told.Said = append(told.Said, record(mara[9]))

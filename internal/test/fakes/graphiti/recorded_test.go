@@ -34,10 +34,10 @@ type exchange struct {
 	}
 }
 
-// own are ids of the recording and what replaces them here.
-type own map[string]string
+// idPairs has ids of the recording, and the ids of this fake that replace them.
+type idPairs map[string]string
 
-func (o own) in(text string) string {
+func (o idPairs) in(text string) string {
 	for theirs, ours := range o {
 		text = strings.ReplaceAll(text, theirs, ours)
 	}
@@ -52,7 +52,7 @@ func TestRecordedExchanges(t *testing.T) {
 		return time.Date(2026, 11, 21, 4, 20, 0, 0, time.UTC)
 	}})
 	rest, mcp := fake.REST(), fake.MCP()
-	ids := own{}
+	ids := idPairs{}
 	list := recorded.Read[exchange](t, "testdata/recorded.jsonl")
 	for _, x := range list {
 		t.Run(x.Name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRecordedExchanges(t *testing.T) {
 	require.Greater(t, len(list), 120)
 }
 
-func play(t *testing.T, h http.Handler, x *exchange, ids own) *httptest.ResponseRecorder {
+func play(t *testing.T, h http.Handler, x *exchange, ids idPairs) *httptest.ResponseRecorder {
 	t.Helper()
 	body := string(x.Request.Body)
 	var text string
@@ -177,7 +177,7 @@ func handle(kind string, item any) string {
 }
 
 // learn keeps which of our ids replace recorded ones.
-func learn(ids own, theirs, ours any) {
+func learn(ids idPairs, theirs, ours any) {
 	mine := lists(ours)
 	for kind, list := range lists(theirs) {
 		for _, a := range list {

@@ -74,12 +74,12 @@ type Server struct {
 	now        time.Time // of the request at hand
 	serial     int
 	workspaces map[string]*workspace
-	gone       map[string]gone // workspaces that the cache still knows
+	gone       map[string]purged // workspaces that the cache still knows
 	calls      []string
 }
 
-// gone is a purged workspace in the API's cache.
-type gone struct {
+// purged is a deleted workspace that is still in the API's cache.
+type purged struct {
 	at  time.Time
 	was *workspace
 }
@@ -94,7 +94,7 @@ func New(o Options) *Server {
 	if o.MaxContextTokens == 0 {
 		o.MaxContextTokens = 100_000
 	}
-	s := &Server{options: o, mux: http.NewServeMux(), workspaces: map[string]*workspace{}, gone: map[string]gone{}}
+	s := &Server{options: o, mux: http.NewServeMux(), workspaces: map[string]*workspace{}, gone: map[string]purged{}}
 	s.routes()
 	return s
 }

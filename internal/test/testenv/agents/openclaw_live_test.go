@@ -67,7 +67,7 @@ type claw struct {
 	*machine
 	without  string
 	telegram *telegram
-	events   *taken
+	events   *slotRecorder
 	queue    string
 }
 
@@ -76,7 +76,7 @@ func openClaw(t *testing.T, without string) *claw {
 	m := start(t)
 	c := &claw{machine: m, without: without, telegram: newTelegram(t),
 		queue: filepath.Join(m.home, ".openclaw", "memhost")}
-	c.events = newTaken(t, m)
+	c.events = newSlotRecorder(t, m)
 	config, err := json.Marshal(map[string]any{
 		"gateway": map[string]any{"mode": "local", "bind": "loopback", "port": freePort(t),
 			"auth": map[string]any{"mode": "token", "token": "none"}},
@@ -225,15 +225,15 @@ func waits(files []string, text string) bool {
 	return false
 }
 
-// taken is the machine's slot at another address, which knows the events that it has taken.
-type taken struct {
+// slotRecorder is the machine's slot at another address, which knows the events that it has taken.
+type slotRecorder struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies []string
 }
 
-func newTaken(t *testing.T, m *machine) *taken {
-	e := &taken{}
+func newSlotRecorder(t *testing.T, m *machine) *slotRecorder {
+	e := &slotRecorder{}
 	target, err := url.Parse("http://" + m.server)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
@@ -255,10 +255,10 @@ func newTaken(t *testing.T, m *machine) *taken {
 	return e
 }
 
-func (e *taken) has(text string) bool { return e.of(text) != "" }
+func (e *slotRecorder) has(text string) bool { return e.of(text) != "" }
 
 // of returns the user whose event has a user message with the text, or "".
-func (e *taken) of(text string) string {
+func (e *slotRecorder) of(text string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, body := range e.bodies {

@@ -36,7 +36,7 @@ func TestLive_opencode(t *testing.T) {
 	for without, want := range conversation.Without {
 		t.Run("opencode"+strings.TrimSuffix(" without "+without, " without "), func(t *testing.T) {
 			code := &openCode{machine: start(t), without: without, servers: map[string]string{}, sessions: map[string]string{}}
-			code.events = newTaken(t, code.machine)
+			code.events = newSlotRecorder(t, code.machine)
 			found := c.Hold(code.machine, code)
 			if want != "" {
 				require.True(t, conversation.Found(found, want), "%s is not found: %v", want, found)
@@ -57,7 +57,7 @@ func TestLive_opencode(t *testing.T) {
 type openCode struct {
 	*machine
 	without string
-	events  *taken
+	events  *slotRecorder
 	// servers are the URLs of the servers by person, sessions OpenCode's ids by person and session.
 	servers, sessions map[string]string
 }

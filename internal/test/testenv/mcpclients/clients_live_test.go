@@ -67,8 +67,8 @@ func start(t *testing.T, cmd *exec.Cmd) *driven {
 	return d
 }
 
-// said is what a client has to say about a command.
-type said struct {
+// commandResult is what a client reports about a command.
+type commandResult struct {
 	Answer json.RawMessage
 	Error  *struct {
 		Code    int
@@ -77,12 +77,12 @@ type said struct {
 	}
 }
 
-func (d *driven) do(command string, into any) said {
+func (d *driven) do(command string, into any) commandResult {
 	d.t.Helper()
 	_, err := io.WriteString(d.in, command+"\n")
 	require.NoError(d.t, err)
 	require.True(d.t, d.out.Scan(), "the client has ended")
-	var s said
+	var s commandResult
 	require.NoError(d.t, json.Unmarshal(d.out.Bytes(), &s), d.out.Text())
 	if into != nil {
 		require.Nil(d.t, s.Error, d.out.Text())
