@@ -1,5 +1,5 @@
-// Package pages is for tests of modules that have little memory and read a list of many pages: a server that answers
-// with made pages, and everything else as a fake does.
+// Package pages tests modules that read long lists with little memory: its server makes up the pages of one list, and
+// passes every other request to a fake backend.
 package pages
 
 import (
