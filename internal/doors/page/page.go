@@ -95,7 +95,7 @@ func (p *Page) Hides(route string) *abi.Error {
 // texts lists the routes that answer what people said, or what the memory made of it.
 func texts() []string {
 	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage,
-		wire.PathArchiveEvents, wire.PathBackup, wire.PathRunsReport, wire.PathShadowAnswers}
+		wire.PathArchiveEvents, wire.PathBackup, wire.PathRunsReport, wire.PathShadowAnswers, wire.PathCompare}
 }
 
 // Admits reports whether key belongs to a session, and why the session may not send a request: a page that offers no
@@ -122,7 +122,7 @@ func (p *Page) knows(key string) bool {
 func reads() []string {
 	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathEventsList, wire.PathReadiness, wire.PathInventory,
 		wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage, wire.PathRunsReport,
-		wire.PathShadowAnswers}
+		wire.PathShadowAnswers, wire.PathCompare}
 }
 
 // ServeHTTP implements http.Handler.

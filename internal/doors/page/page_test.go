@@ -199,7 +199,7 @@ func TestAPageThatHidesTextsGetsNone(t *testing.T) {
 	w := ask(h, "POST", wire.PathPage+"session", `{"code":"`+code+`"}`)
 	key := "Bearer " + regexp.MustCompile(`"key":"(\w+)"`).FindStringSubmatch(w.Body.String())[1]
 	for _, path := range []string{wire.PathRetrieve, wire.PathFormat, wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage,
-		wire.PathRunsReport, wire.PathShadowAnswers} {
+		wire.PathRunsReport, wire.PathShadowAnswers, wire.PathCompare} {
 		w := ask(h, "POST", path, `{}`, "Authorization", key)
 		assert.Equal(t, 403, w.Code, path)
 		assert.Contains(t, w.Body.String(), `"reason":"page_texts"`, path)

@@ -32,7 +32,7 @@ func table() []string {
 		"POST /v1/feedback", "POST /v1/forget", "POST /v1/forget/persona", "POST /v1/mutations", "POST /v1/provenance",
 		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",
 		"POST /v1/backfill", "GET /v1/backfill", "POST /v1/backfill/plan", "POST /v1/backfill/events", "POST /v1/backfill/turn",
-		"POST /v1/backfill/stop", "GET /v1/shadows", "POST /v1/shadows/answers",
+		"POST /v1/backfill/stop", "POST /v1/compare", "GET /v1/shadows", "POST /v1/shadows/answers",
 		"POST /v1/archive/events", "GET /v1/archive/check", "GET /v1/backup", "POST /v1/import", "POST /v1/import/confirm", "GET /v1/import", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
 		"GET /docs"}
 }
@@ -223,7 +223,7 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathBackfill: new(wire.BackfillRequest), wire.PathBackfillPlan: new(wire.BackfillRequest),
 		wire.PathBackfillGive: new(report.BackfillEvents),
 		wire.PathBackfillTurn: new(report.BackfillTurn), wire.PathBackfillStop: new(report.BackfillStop),
-		wire.PathShadowAnswers: new(report.ShadowAnswersRequest)}
+		wire.PathShadowAnswers: new(report.ShadowAnswersRequest), wire.PathCompare: new(wire.CompareRequest)}
 	for path, item := range doc.Paths {
 		for _, op := range item {
 			example := op.RequestBody.Content[wire.MediaJSON].Example

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,16 +22,22 @@ const (
 	// linesEvery is the pause of a stream after a write: a busy slot wakes a browser 4 times a second, not with each
 	// operation. A line after a pause is sent at once.
 	linesEvery = 250 * time.Millisecond
+	// keptLines is how many operations are kept for readers who ask for the past, and keptFor how long.
+	keptLines = 2000
+	keptFor   = time.Hour
 	// aliveEvery is the longest silence on a stream.
 	aliveEvery = 15 * time.Second
 )
 
 // Operations passes the host's reports of operations and steps on to the streams at GET /v1/operations. It never waits
-// for a reader, and costs one atomic load without readers. Make one with NewOperations. It is safe for concurrent use.
+// for a reader, and keeps the operations of the last hour, at most 2000, for readers who ask for them. Make one with
+// NewOperations. It is safe for concurrent use.
 type Operations struct {
 	open    atomic.Int64 // len(readers)
 	mu      sync.Mutex
 	readers map[*operationsReader]struct{}
+	kept    []*wire.OperationLine // a ring: the oldest is at next once it is full
+	next    int
 }
 
 type operationsReader struct {
@@ -45,9 +52,6 @@ func NewOperations() *Operations {
 
 // Observe passes an operation on; it is meant for host.Options.Observe.
 func (o *Operations) Observe(x host.Observation) {
-	if o.open.Load() == 0 {
-		return
-	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	o.pass(&wire.OperationLine{Kind: wire.LineOperation, Operation: x.Operation, Provider: x.Provider, Origin: x.Origin,
 		Code: string(x.Code), LatencyMS: ms(x.Latency), BackendMS: ms(x.Backend), PluginMS: ms(x.Plugin), IO: x.IO})
@@ -62,9 +66,17 @@ func (o *Operations) Step(step report.RunStep) {
 }
 
 func (o *Operations) pass(line *wire.OperationLine) {
-	line.At = time.Now().UTC().Format(time.RFC3339Nano)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	line.At = time.Now().UTC().Format(time.RFC3339Nano) // under the lock, so that lines are in the order of their times
+	switch {
+	case line.Kind != wire.LineOperation:
+	case len(o.kept) < keptLines:
+		o.kept = append(o.kept, line)
+	default:
+		o.kept[o.next] = line
+		o.next = (o.next + 1) % keptLines
+	}
 	for r := range o.readers {
 		select {
 		case r.lines <- line:
@@ -74,20 +86,30 @@ func (o *Operations) pass(line *wire.OperationLine) {
 	}
 }
 
-// join adds a reader, which must call leave.
+// past returns the kept operations of the last hour, oldest first. The caller holds mu.
+func (o *Operations) past() []*wire.OperationLine {
+	since := time.Now().Add(-keptFor).UTC().Format(time.RFC3339)
+	lines := slices.Concat(o.kept[o.next:], o.kept[:o.next])
+	return slices.DeleteFunc(lines, func(l *wire.OperationLine) bool { return l.At < since })
+}
+
+// join adds a reader, which must call leave. past are the operations that ended before, if they are wanted.
 //
 // Errors: rate_limited if there are maxReaders already.
-func (o *Operations) join() (r *operationsReader, leave func(), err error) {
+func (o *Operations) join(wantsPast bool) (r *operationsReader, past []*wire.OperationLine, leave func(), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.readers) == maxReaders {
-		return nil, nil, abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d streams of operations are open already",
+		return nil, nil, nil, abi.NewError(abi.CodeRateLimited, fmt.Sprintf("%d streams of operations are open already",
 			maxReaders)).WithHint("close one, or look at /metrics")
 	}
 	r = &operationsReader{lines: make(chan *wire.OperationLine, readerLines)}
 	o.readers[r] = struct{}{}
 	o.open.Add(1)
-	return r, func() {
+	if wantsPast {
+		past = o.past()
+	}
+	return r, past, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		delete(o.readers, r)
@@ -102,7 +124,7 @@ func (s *Server) streamOperations(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, wire.OpOperations, e)
 		return
 	}
-	reader, leave, err := s.options.Operations.join()
+	reader, past, leave, err := s.options.Operations.join(r.URL.Query().Get("past") == "true")
 	if err != nil {
 		s.fail(w, r, wire.OpOperations, err)
 		return
@@ -131,7 +153,7 @@ func (s *Server) streamOperations(w http.ResponseWriter, r *http.Request) {
 	defer alive.Stop()
 	waiting := reader.lines
 	var rested <-chan time.Time
-	for ok := send(note(wire.LineAlive, 0)); ok; {
+	for ok := send(append(past, note(wire.LineAlive, 0))...); ok; {
 		select {
 		case <-r.Context().Done():
 			return

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +63,33 @@ func TestOperationsAreStreamed(t *testing.T) {
 	stop()
 	require.False(t, lines.Scan(), "the stream ends with the slot")
 	require.NoError(t, <-ended)
+}
+
+// TestAReaderGetsTheOperationsBeforeIt: the last 2000, oldest first, and then a line that says that they are over.
+func TestAReaderGetsTheOperationsBeforeIt(t *testing.T) {
+	operations := server.NewOperations()
+	operations.Step(report.RunStep{Name: "health", Verdict: "pass"}) // the manifest has the steps
+	for i := range 2003 {
+		operations.Observe(host.Observation{Operation: strconv.Itoa(i)})
+	}
+	s, _ := newServer(t, new(servertest.Slot), func(o *server.Options) { o.Operations = operations })
+	door := httptest.NewServer(s.Handler())
+	defer door.Close()
+	response, err := http.Get(door.URL + wire.PathOperations + "?past=true")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	last := ""
+	for i := 3; i < 2003; i++ {
+		var line wire.OperationLine
+		require.True(t, lines.Scan())
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+		require.Equal(t, strconv.Itoa(i), line.Operation)
+		require.GreaterOrEqual(t, line.At, last)
+		last = line.At[:23]
+	}
+	require.True(t, lines.Scan())
+	require.Contains(t, lines.Text(), wire.LineAlive)
 }
 
 func TestASlowReaderIsToldWhatItMissed(t *testing.T) {

@@ -51,6 +51,8 @@ type Options struct {
 	Runs Runs
 	// Importer handles /v1/import. Default: none, the routes are unsupported.
 	Importer Importer
+	// Compare handles POST /v1/compare: it asks other memories the same question. Default: none, the route is unsupported.
+	Compare func(ctx context.Context, request *wire.CompareRequest) (*wire.Comparison, error)
 	// Page is served below /page/, without a token, because its files contain nothing of memory. Default: none.
 	Page Page
 	// Token is the bearer token that callers must send. Default: none, which is allowed on loopback only.

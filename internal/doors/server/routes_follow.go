@@ -78,6 +78,16 @@ func (s *Server) followRoutes() []route {
 					return b, err
 				})
 			})},
+		{method: http.MethodPost, path: wire.PathCompare, operation: wire.OpCompare, tag: tagFollow, local: true,
+			codes: []abi.Code{abi.CodeUnsupported, abi.CodeRateLimited}, summary: "Ask other memories the same question",
+			about: "Each is filled from the scope's archive with its newest 5000 events, in a folder that is removed " +
+				"afterwards, and asked once. Only built-in memories that need neither a server nor a model, with their " +
+				"default configuration. One comparison at a time.",
+			request: &wire.CompareRequest{Scope: exampleScope(), Query: "What does she drink?",
+				Providers: []string{"bm25", "full_history"}},
+			answer: &wire.Comparison{Events: 212, Answers: []wire.ComparedAnswer{{Provider: "bm25", FormattedContext: "...",
+				Tokens: 388, LatencyMS: 2.1, FillMS: 90}}},
+			handler: call(s, wire.OpCompare, s.compare)},
 		{method: http.MethodGet, path: wire.PathShadows, operation: wire.OpShadows, tag: tagFollow, local: true,
 			codes: unsupported, summary: "List the shadows, and how they compare",
 			about: "A shadow gets every write and is asked a share of the retrievals after the agent has its answer. An " +
@@ -155,6 +165,25 @@ func (s *Server) backfillPlan(ctx context.Context, q *wire.BackfillRequest) (*re
 	}
 	return b.BackfillPlan(ctx, *q)
 }
+
+func (s *Server) compare(ctx context.Context, q *wire.CompareRequest) (*wire.Comparison, error) {
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	if err := s.options.Scopes.check("scope", q.Scope); err != nil {
+		return nil, err
+	}
+	if s.options.Compare == nil {
+		return nil, abi.NewError(abi.CodeUnsupported, "this slot compares no memories").WithReason("compare")
+	}
+	if q.MaxTokens == 0 {
+		q.MaxTokens = defaultCompared
+	}
+	return s.options.Compare(ctx, q)
+}
+
+// defaultCompared is the budget of a comparison that names none, in tokens.
+const defaultCompared = 1500
 
 func exampleBackfill() *report.Backfill {
 	left := int64(94_000)

@@ -49,6 +49,8 @@ func (s *Server) listRoutes() []route {
 			about: "A stream of lines, each a JSON object: an operation that ended, with its code, times and native " +
 				"calls, or a step of a swap. It has no text of a user or of memory. The slot never waits for a reader: " +
 				"what a slow one misses is counted. At most 16 streams at a time. Ends when the slot stops.",
+			parameters: []*huma.Param{{Name: "past", In: "query", Description: "true: first the operations of the last hour, " +
+				"at most 2000, and then a line of kind alive.", Schema: &huma.Schema{Type: huma.TypeBoolean}}},
 			codes: append(unsupported, abi.CodeRateLimited),
 			answer: &wire.OperationLine{Kind: wire.LineOperation, At: "2026-03-01T09:30:01Z",
 				Operation: abi.OpRetrieve, Provider: "mem0", LatencyMS: 12.5, BackendMS: 11.9, PluginMS: 0.4,

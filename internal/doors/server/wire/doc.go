@@ -44,6 +44,7 @@ const (
 	PathBackfillPlan  = "/v1/backfill/plan"
 	PathBackfillTurn  = "/v1/backfill/turn"
 	PathBackfillStop  = "/v1/backfill/stop"
+	PathCompare       = "/v1/compare"
 	PathShadows       = "/v1/shadows"
 	PathImport        = "/v1/import"
 	PathImportConfirm = "/v1/import/confirm"
@@ -104,6 +105,7 @@ const (
 	OpBackfillPlan   = "backfill_plan"
 	OpBackfillTurn   = "backfill_turn"
 	OpBackfillStop   = "backfill_stop"
+	OpCompare        = "compare"
 	OpShadows        = "shadows"
 	OpShadowAnswers  = "shadow_answers"
 

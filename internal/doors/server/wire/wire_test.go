@@ -51,6 +51,8 @@ func TestTheCodecsAgreeWithTheirTags(t *testing.T) {
 	t.Run("RunReportRequest", same[wire.RunReportRequest])
 	t.Run("RunReport", written[wire.RunReport])
 	t.Run("RunList", written[wire.RunList])
+	t.Run("CompareRequest", same[wire.CompareRequest])
+	t.Run("Comparison", written[wire.Comparison])
 	t.Run("ImportCheck", written[wire.ImportCheck])
 	t.Run("ImportConfirm", same[wire.ImportConfirm])
 	t.Run("ImportProgress", written[wire.ImportProgress])

@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/abi/wirejson"
+)
+
+// MaxCompared is the most providers that one comparison asks.
+const MaxCompared = 8
+
+// CompareRequest asks other memories the question that the serving one was asked.
+type CompareRequest struct {
+	Scope abi.MemoryScope `json:"scope"`
+	Query string          `json:"query"`
+	// Providers are built-in memories that need neither a server nor a model. At most 8.
+	Providers []string `json:"providers"`
+	// MaxTokens bounds each context; 0 means 1500.
+	MaxTokens int64 `json:"max_tokens,omitempty"`
+}
+
+// Validate checks scope, question, providers and budget.
+func (x *CompareRequest) Validate() error {
+	switch {
+	case x.Query == "":
+		return abi.NewError(abi.CodeInvalidArgument, "query: missing")
+	case len(x.Providers) == 0 || len(x.Providers) > MaxCompared:
+		return abi.NewError(abi.CodeInvalidArgument, fmt.Sprintf("providers: got %d, want 1 to %d", len(x.Providers),
+			MaxCompared))
+	case slices.Contains(x.Providers, ""):
+		return abi.NewError(abi.CodeInvalidArgument, "providers: an empty name")
+	case x.MaxTokens < 0:
+		return abi.NewError(abi.CodeInvalidArgument, "max_tokens: want 0 or more")
+	}
+	return under("scope", x.Scope.Validate())
+}
+
+// Encode implements abi.Encodable.
+func (x *CompareRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("scope")
+	x.Scope.Encode(e)
+	e.FieldStart("query")
+	e.Str(x.Query)
+	list(e, "providers", x.Providers)
+	if x.MaxTokens != 0 {
+		number(e, "max_tokens", x.MaxTokens)
+	}
+	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *CompareRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = CompareRequest{}
+	return readObject(d, m, []member{
+		{"scope", func(d *wirejson.Decoder) error { return x.Scope.Decode(d, m) }}, {"query", text(&x.Query)},
+		{"providers", func(d *wirejson.Decoder) error {
+			err := texts(&x.Providers)(d)
+			if x.Providers == nil {
+				x.Providers = []string{}
+			}
+			return err
+		}}, {"max_tokens", integer(&x.MaxTokens)}})
+}
+
+// Comparison has the answers of other memories to one question.
+type Comparison struct {
+	// Events counts the events of the scope's archive with which each memory was filled, LeftOut those that it was not:
+	// they are not in the archive, or there are 5000 newer ones.
+	Events  int64            `json:"events"`
+	LeftOut int64            `json:"left_out"`
+	Answers []ComparedAnswer `json:"answers"`
+}
+
+// ComparedAnswer is the answer of one memory. It has a context or an error.
+type ComparedAnswer struct {
+	Provider         string  `json:"provider"`
+	FormattedContext string  `json:"formatted_context"`
+	Tokens           int64   `json:"tokens"`
+	LatencyMS        float64 `json:"latency_ms,omitempty"`
+	// FillMS is how long it took to fill the memory.
+	FillMS float64    `json:"fill_ms,omitempty"`
+	Error  *abi.Error `json:"error,omitempty"`
+}
+
+// Encode implements abi.Encodable.
+func (x *Comparison) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	number(e, "events", x.Events)
+	number(e, "left_out", x.LeftOut)
+	objects(e, "answers", x.Answers)
+	e.ObjEnd()
+}
+
+// Encode implements abi.Encodable.
+func (x *ComparedAnswer) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	e.FieldStart("provider")
+	e.Str(x.Provider)
+	e.FieldStart("formatted_context")
+	e.Str(x.FormattedContext)
+	number(e, "tokens", x.Tokens)
+	milliseconds(e, "latency_ms", x.LatencyMS)
+	milliseconds(e, "fill_ms", x.FillMS)
+	if x.Error != nil {
+		e.FieldStart("error")
+		x.Error.Encode(e)
+	}
+	e.ObjEnd()
+}
