@@ -3,6 +3,7 @@
 package pagetest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,7 +32,15 @@ func TestAnEmptySlotTakesAConversation(t *testing.T) {
 		chromedp.Evaluate(`document.querySelector("form.card button.act").click()`, nil), says("Recorded"), press("Show the people"),
 		until(`document.querySelectorAll(".person").length > 1`), person("mara"), says("What was said"))
 
-	b.run(t, chromedp.Evaluate(`document.querySelector("details.import summary").click()`, nil),
+	// a file that is dropped is read like one that is chosen
+	var before int
+	b.run(t, chromedp.Evaluate(`document.querySelectorAll(".person").length`, &before), chromedp.Evaluate(`document.querySelector("details.import summary").click()`, nil),
+		drop(".drop", "dropped.jsonl", line), says("Record 1 turn"), says("This is"))
+	b.run(t, drop(".drop", "photo.png", "no conversation"), says("Nothing in it can be recorded"))
+	b.run(t, chromedp.Evaluate(`document.querySelectorAll(".person").length`, &people))
+	assert.Equal(t, before, people, "nothing of what was dropped before the confirmation")
+
+	b.run(t,
 		chromedp.SetUploadFiles("input[type=file]", []string{file}, chromedp.ByQuery), says("Record 1 turn"),
 		chromedp.Evaluate(`{ const field = document.querySelector("form.card input"); field.value = "ann";
 			field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil),
@@ -39,4 +48,14 @@ func TestAnEmptySlotTakesAConversation(t *testing.T) {
 		until(`[...document.querySelectorAll(".person")].some((p) => p.textContent.includes("ann"))`), person("ann"),
 		says("I moved to Lyon."))
 	b.clean(t)
+}
+
+// drop drags a file over what a selector names and drops it there. The events are real ones with a file in them, as the
+// browser makes them; only the mouse is missing.
+func drop(selector, name, text string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`{ const to = document.querySelector(%q), dataTransfer = new DataTransfer();
+		dataTransfer.items.add(new File([%q], %q));
+		const send = (type) => to.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+		if (send("dragover")) throw new Error("the page does not take what is dragged over it");
+		if (send("drop")) throw new Error("the browser would open the file"); }`, selector, text, name), nil)
 }

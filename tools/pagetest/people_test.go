@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +89,62 @@ func TestTenThousandPeopleAreSearched(t *testing.T) {
 	began = time.Now()
 	b.run(t, person("person 09987"), says("What was said"), unbusy())
 	t.Logf("one person shown after %d ms", time.Since(began).Milliseconds())
+	b.clean(t)
+}
+
+// search types into the person's field for searching.
+func search(text string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`{ const field = document.querySelectorAll("main input[type=search]")[1];
+		field.value = %q; field.dispatchEvent(new Event("input", { bubbles: true })); }`, text), nil)
+}
+
+// said waits until the turns that are shown are those with these texts.
+func said(texts ...string) chromedp.Action {
+	return until(fmt.Sprintf(`[...document.querySelectorAll(".turn:not(.item) .said > .words")].map((e) => e.textContent)
+		.join("|") === %q`, strings.Join(texts, "|")))
+}
+
+// TestASearchFindsWordsAndMarksThem: "tea" is at the start of "teapot", and not a part of "steam".
+func TestASearchFindsWordsAndMarksThem(t *testing.T) {
+	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25")
+	all := []string{"The steam rises.", "A teapot of green TEA.", "我喝绿茶。"}
+	for i, text := range all {
+		record(t, s, event(fmt.Sprint("e", i), "s", text))
+	}
+	b := open(t, 1300, 900, false)
+	var hits []string
+	marks := chromedp.Evaluate(`[...document.querySelectorAll(".turn:not(.item) .hit")].map((e) => e.textContent)`, &hits)
+	b.run(t, append(b.at(s, "people"), said(all...), search("tea"), said(all[1]), marks)...)
+	assert.Equal(t, []string{"tea", "TEA"}, hits)
+	b.run(t, search("gre te"), said(all[1]), marks)
+	assert.Equal(t, []string{"te", "gre", "TE"}, hits)
+	b.run(t, search("绿茶"), said(all[2]), marks)
+	assert.Equal(t, []string{"绿茶"}, hits)
+	b.run(t, search("(.*"), says("Nothing on this page has these words."))
+	b.clean(t)
+}
+
+// TestATurnIsCorrectedAndForgottenOnThePage: what the memory made of the turn goes with it.
+func TestATurnIsCorrectedAndForgottenOnThePage(t *testing.T) {
+	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25")
+	record(t, s, event("e1", "monday", "I drink coffee."))
+	record(t, s, event("e2", "tuesday", "I live in Kyoto."))
+	b := open(t, 1300, 900, false)
+	items := func(texts ...string) chromedp.Action {
+		return until(fmt.Sprintf(`[...document.querySelectorAll(".item .said")].map((e) => e.textContent.replace(/^user: /, ""))
+			.sort().join("|") === %q`, strings.Join(texts, "|")))
+	}
+	yes := []chromedp.Action{chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes")}
+	var asked string
+	b.run(t, append(b.at(s, "people"), said("I drink coffee.", "I live in Kyoto."), items("I drink coffee.", "I live in Kyoto."),
+		press("Correct e1"), chromedp.Evaluate(`document.querySelector(".turn textarea").value = "I drink tea."`, nil),
+		press("Correct it"), chromedp.WaitVisible("#confirm-no"), chromedp.Text("#confirm", &asked), chromedp.Click("#confirm-no"),
+		said("I drink coffee.", "I live in Kyoto."))...)
+	assert.Contains(t, asked, "At least this goes: the turn in the archive, and 1 item that bm25 made of it.")
+	b.run(t, append(append([]chromedp.Action{press("Correct it")}, yes...), said("I drink tea.", "I live in Kyoto."),
+		items("I drink tea.", "I live in Kyoto."))...)
+	b.run(t, append(append([]chromedp.Action{press("Forget e2")}, yes...), said("I drink tea."), items("I drink tea."))...)
 	b.clean(t)
 }

@@ -174,7 +174,7 @@ const overflowing = `document.documentElement.scrollWidth - document.documentEle
 
 // jsonBytes is how much the page has fetched since it was loaded, without the stream.
 const jsonBytes = `performance.getEntriesByType("resource").filter(r => r.name.includes("/v1/") &&
-	!r.name.endsWith("/v1/operations")).reduce((sum, r) => sum + r.encodedBodySize, 0)`
+	!r.name.includes("/v1/operations")).reduce((sum, r) => sum + r.encodedBodySize, 0)`
 
 // TestTheFirstViewIsThereAtOnce requires that the quickest of a hundred attempts takes at most 200 ms, because other
 // load on the machine slows some of them.
@@ -205,7 +205,7 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	var seen []string
 	b.run(t, says("providerno_memory"), chromedp.Evaluate(`window.seen`, &seen))
 	assert.Contains(t, strings.Join(seen, "; "), "load", "the steps were shown as they came")
-	b.run(t, says("load generation 2")) // the last step may arrive with the whole view of the new provider
+	assert.Contains(t, strings.Join(seen, "; "), "serve", "the steps were shown as they came")
 
 	// also by the page itself, which asks for confirmation
 	b.run(t, append(b.at(s, "change"), chromedp.Click(`input[value="full_history"]`), press("Exchange"),

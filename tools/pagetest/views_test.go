@@ -365,3 +365,41 @@ func TestHostileNativeAnswersDoNothing(t *testing.T) {
 	b.unhurt(t)
 	b.clean(t)
 }
+
+// TestOtherMemoriesAnswerTheSameQuestion fills them from the archive. Hostile text does nothing there either.
+func TestOtherMemoriesAnswerTheSameQuestion(t *testing.T) {
+	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25")
+	record(t, s, event("e0", "monday", "I drink green tea."))
+	for i, text := range injections() {
+		record(t, s, event(fmt.Sprint("e", i+1), "tuesday", text+" tea"))
+	}
+	b := open(t, 1300, 900, false)
+	var names []string
+	var overflow int
+	b.run(t, append(b.at(s, "ask"), chromedp.Evaluate(`document.querySelector("main form input").value = "green tea"`, nil),
+		chromedp.Click("main form button"), says("What would another memory give?"),
+		chromedp.Evaluate(`[...document.querySelectorAll(".choices label")].map((l) => l.textContent)`, &names),
+		press("Ask them, too"), says("Each was filled with 61 turns"),
+		until(`[...document.querySelectorAll(".compared pre")].filter((p) => p.textContent.includes("I drink green tea.")).length === 3`),
+		chromedp.Evaluate(overflowing, &overflow))...)
+	assert.Subset(t, names, []string{"full_history", "recall"})
+	for _, name := range []string{"bm25", "mem0", "honcho", "layered_memory", "simple_rag"} {
+		assert.NotContains(t, names, name, "it serves, or needs a server or a model")
+	}
+	assert.LessOrEqual(t, overflow, 0)
+	b.unhurt(t)
+	b.clean(t)
+}
+
+// TestTheHourBeforeThePageWasOpenedIsShown asks before the page is there.
+func TestTheHourBeforeThePageWasOpenedIsShown(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "full_history")
+	record(t, s, event("e1", "s", "I drink tea."))
+	b := open(t, 1300, 900, false)
+	var operations []string
+	b.run(t, append(b.at(s, "live"), until(`document.querySelector(".operations") !== null`),
+		chromedp.Evaluate(`[...document.querySelectorAll(".operations .grow")].map((e) => e.firstChild.textContent)`, &operations))...)
+	assert.Contains(t, operations, "record_event")
+	b.clean(t)
+}

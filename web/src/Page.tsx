@@ -100,7 +100,7 @@ function Open({ settings }: { settings: Settings }) {
   }), []);
   useEffect(() => { document.title = `${view.title} - memhost`; }, [view]);
   useEffect(() => {
-    void follow((line) => { keep(line); for (const l of listeners.current) l(line); }, (there, e) => {
+    void follow(keep, (line) => { keep(line); for (const l of listeners.current) l(line); }, (there, e) => {
       const status = e instanceof Problem ? e.status : 0;
       setLink({ good: there, word: there ? "live" : status === 501 ? "this slot has no live stream" :
         status === 401 ? "the session ended: open the page with a new link of memhost run" :

@@ -60,11 +60,11 @@ export async function enter(): Promise<Settings> {
 export const useToken = (token: string) => { key = token; };
 
 // follow reads the stream of operations for as long as the page is open. It calls each with every line and up with
-// whether the slot is there, and connects again after 1 s to 10 s.
-export async function follow(each: (line: Line) => void, up: (there: boolean, e?: unknown) => void) {
+// whether the slot is there, and connects again after 1 s to 10 s. Lines of before the stream was opened go to before.
+export async function follow(before: (line: Line) => void, each: (line: Line) => void, up: (there: boolean, e?: unknown) => void) {
   for (let pause = 1000; ; pause = Math.min(2 * pause, 10000)) {
     try {
-      const response = await fetch(at("/v1/operations"), { headers: headers(), credentials: "omit", cache: "no-store" });
+      const response = await fetch(at("/v1/operations?past=true"), { headers: headers(), credentials: "omit", cache: "no-store" });
       if (!response.ok || !response.body) {
         throw new Problem(await response.json().catch(() => ({})), response.status);
       }
@@ -72,12 +72,17 @@ export async function follow(each: (line: Line) => void, up: (there: boolean, e?
       up(true);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
+      let now = false; // whether the past has been told
       for (;;) {
         const { done, value } = await reader.read();
         if (done) break;
         const lines = (rest + value).split("\n");
         rest = lines.pop() ?? "";
-        for (const line of lines) if (line) each(JSON.parse(line));
+        for (const text of lines.filter(Boolean)) {
+          const line: Line = JSON.parse(text);
+          now ||= line.kind !== "operation";
+          (now ? each : before)(line);
+        }
       }
       up(false);
     } catch (e) {

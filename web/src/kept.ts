@@ -1,4 +1,4 @@
-// The operations that ended since the page was opened, at most so many of the last hour: the slot keeps none.
+// The operations of the last hour, at most so many: the slot tells those before the page was opened, too.
 import type { Line } from "./wire";
 
 const most = 5000;
@@ -6,7 +6,7 @@ let lines: Line[] = [];
 
 // keep adds a line of the stream.
 export function keep(line: Line) {
-  if (line.kind !== "operation") return;
+  if (line.kind !== "operation" || line.at <= (lines.at(-1)?.at ?? "")) return; // a stream that is opened again repeats some
   lines.push(line);
   if (lines.length > most + 500) lines = lines.slice(-most);
 }

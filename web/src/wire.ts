@@ -34,10 +34,12 @@ export type ShadowList = All["ShadowList"];
 export type Shadow = All["Shadow"];
 export type ShadowAnswer = All["ShadowAnswer"];
 export type ShadowAnswers = All["ShadowAnswers"];
+export type Comparison = All["Comparison"];
 export type Backfill = All["Backfill"];
 export type BackfillPlan = All["BackfillPlan"];
 export type ImportCheck = All["ImportCheck"];
 export type ImportProgress = All["ImportProgress"];
+export type FeedbackReceipt = All["FeedbackReceipt"];
 export type ForgetReceipt = All["ForgetReceipt"];
 export type ResetReceipt = All["ResetReceipt"];
 

@@ -14,6 +14,7 @@ import type { Query } from "../route";
 import { declaredBy, type ListedModule, type Manifest, type ModuleList, type Result, type Scope } from "../wire";
 import { Context } from "./Context";
 import { Found } from "./Found";
+import { Others } from "./Others";
 import { Waterfall } from "./Waterfall";
 
 export function Ask({ about }: { about: Query }) {
@@ -37,9 +38,11 @@ function Form({ found, manifest, modules, about }: { found: Scopes; manifest: Ma
     e.preventDefault();
     const scope = scopeOf(found, chosen);
     void start("asking", async () => {
-      const result = await post<Result>("/v1/retrieve", { query: query.current?.value, scope, session_id: "page",
-        budget: { max_tokens: Number(tokens.current?.value) } });
-      return <Answer result={result} scope={scope} />;
+      const asked = query.current?.value ?? "";
+      const maxTokens = Number(tokens.current?.value);
+      const result = await post<Result>("/v1/retrieve", { query: asked, scope, session_id: "page", budget: { max_tokens: maxTokens } });
+      return <><Answer result={result} scope={scope} />
+        <Others key={`${asked} ${maxTokens}`} {...{ result, query: asked, maxTokens, scope, manifest, modules }} /></>;
     });
   };
   return (

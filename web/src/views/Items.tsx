@@ -8,18 +8,20 @@ import { Json } from "../parts/Json";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { Words } from "../parts/Words";
+import { fits, type Search } from "../search";
 import { useSlot } from "../slot";
-import type { ForgetReceipt, ProvenanceItem } from "../wire";
+import type { FeedbackReceipt, ForgetReceipt, ProvenanceItem } from "../wire";
 
 interface Props {
   of: ProvenanceItem[];
   more: boolean;
   reason?: string;
-  search: string;
+  search: Search;
   item: string; // the one that is looked at
   turn: string; // only what came from this turn
   texts: Map<string, string>; // what was said, by turn
   scope: object;
+  corrects: boolean;
   forgets: boolean;
   look: (id: string) => void;
   lookAtTurn: (id: string) => void;
@@ -30,11 +32,11 @@ interface Props {
 export function Items(p: Props) {
   const slot = useSlot();
   const [asked, setAsked] = useState<ProvenanceItem[] | null>(null);
+  const [correcting, setCorrecting] = useState(""); // an item's id
   const [said, start] = useDoing();
   useEffect(() => { document.querySelector(".item.lit, .item.looked")?.scrollIntoView({ block: "nearest" }); }, [p.item, p.turn]);
   const all = asked ?? p.of;
-  const wanted = p.search.trim().toLowerCase();
-  const found = all.filter(({ evidence: e, native }) => (wanted === "" || textOf(e.text, native).toLowerCase().includes(wanted)) &&
+  const found = all.filter(({ evidence: e, native }) => fits(p.search, textOf(e.text, native)) &&
     (p.turn === "" || e.source_event_ids?.includes(p.turn)));
   const types = new Map<string, ProvenanceItem[]>();
   for (const i of found) types.set(i.evidence.native_type ?? "item", [...(types.get(i.evidence.native_type ?? "item") ?? []), i]);
@@ -46,6 +48,18 @@ export function Items(p: Props) {
       p.changed();
       return <Facts of={[["status", <State of={r.status} />], ["may remain", r.derived_may_remain.length === 0 ? "nothing" :
         r.derived_may_remain]]} />;
+    });
+  };
+  // correct tells the memory what is right about an item, in the words of a person.
+  const correct = async (e: Event, id: string) => {
+    e.preventDefault();
+    const text = (e.currentTarget as HTMLFormElement).querySelector("textarea")?.value;
+    await start("correcting", async () => {
+      const r = await post<FeedbackReceipt>("/v1/feedback", { feedback_id: `page-${crypto.randomUUID?.() ?? Date.now()}`, scope: p.scope,
+        session_id: "page", timestamp: new Date().toISOString(), text, native_ids: [id] });
+      setCorrecting("");
+      p.changed();
+      return <Facts of={[["status", <State of={r.status} />], ["warnings", r.warnings]]} />;
     });
   };
   const ask = () => start("asking about each turn of this page", async () => { setAsked(await p.byTurn()); return null; });
@@ -63,7 +77,7 @@ export function Items(p: Props) {
           <h4><Words>{type}</Words>{` (${list.length}${p.more ? " or more" : ""})`}</h4>
           <ol class="turns">{list.map(({ evidence: e, native }) => (
             <li class={`turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`}>
-              <p class="said">{textOf(e.text, native).split("\n").map((line) => <span class="line"><Words>{line}</Words></span>)}</p>
+              <p class="said">{textOf(e.text, native).split("\n").map((line) => <span class="line"><Words search={p.search}>{line}</Words></span>)}</p>
               <p class="quiet row">
                 {e.superseded ? <State of="open">replaced</State> : null}
                 {e.valid_at ? <span>valid from <Time at={e.valid_at} /></span> : e.created_at ?
@@ -75,9 +89,15 @@ export function Items(p: Props) {
                 {(e.source_event_ids ?? []).slice(0, 12).map((id) => <button type="button" class="link" title={p.texts.get(id)}
                   onClick={() => p.look(e.native_id ?? id)}><Words>{id}</Words></button>)}
                 {(e.source_event_ids ?? []).length > 12 ? `and ${(e.source_event_ids ?? []).length - 12} more` : ""}
+                {p.corrects && slot.settings.mode === "on" && e.native_id ? <button type="button" class="link"
+                  aria-label={`Correct ${e.native_id}`} aria-expanded={correcting === e.native_id}
+                  onClick={() => setCorrecting(correcting === e.native_id ? "" : e.native_id ?? "")}>correct</button> : null}
                 {p.forgets && slot.settings.mode === "on" && e.native_id ? <button type="button" class="link bad"
                   aria-label={`Forget ${e.native_id}`} onClick={() => forget(e.native_id ?? "")}>forget</button> : null}
               </p>
+              {correcting !== "" && correcting === e.native_id ? <form onSubmit={(event) => correct(event, e.native_id ?? "")}>
+                <label class="wide">What is right?<textarea dir="auto" class="words" required rows={2} /></label>
+                <button class="act">Correct it</button></form> : null}
               <details><summary>As it is kept</summary><Facts of={[["id", e.native_id]]} /><Json of={native} /></details>
             </li>
           ))}</ol>

@@ -1,4 +1,5 @@
-// Latency is a plot of p50 and p99 by minute of the last hour, as far as this page was open: the slot keeps no history.
+// Latency is a plot of p50 and p99 by minute of the last hour. The slot keeps 2,000 operations of before this page was opened.
+import { Time } from "../parts/Time";
 import type { Line } from "../wire";
 
 const [height, left, below] = [150, 44, 18];
@@ -18,7 +19,7 @@ export function Latency({ lines, now }: { lines: Line[]; now: number }) {
     const sorted = ms.toSorted((a, b) => a - b);
     return { m, n: ms.length, p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) };
   }).toSorted((a, b) => a.m - b.m);
-  if (points.length === 0) return <p class="quiet">Nothing ended since this page was opened.</p>;
+  if (points.length === 0) return <p class="quiet">Nothing ended in the last hour.</p>;
   const most = Math.max(...points.map((p) => p.p99)) || 1;
   const x = (m: number) => left + ((m - last + 59) / 59) * (width - left - 4);
   const y = (ms: number) => height - below - (ms / most) * (height - below - 8);
@@ -37,8 +38,8 @@ export function Latency({ lines, now }: { lines: Line[]; now: number }) {
         {points.map((p) => [<circle cx={x(p.m)} cy={y(p.p99)} r={2.5} class="p99" />,
           <circle cx={x(p.m)} cy={y(p.p50)} r={2.5} class="p50" />])}
       </svg>
-      <figcaption class="quiet"><span class="key p50">p50</span> <span class="key p99">p99</span> in ms by minute, since this page
-        was opened</figcaption>
+      <figcaption class="quiet"><span class="key p50">p50</span> <span class="key p99">p99</span> in ms by minute, of {lines.length} operations
+        {lines.length < 2000 ? "" : <> since <Time at={lines[0].at} /></>}</figcaption>
     </figure>
   );
 }

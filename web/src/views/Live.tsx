@@ -27,7 +27,7 @@ const shownOperations = 20;
 
 function Seen({ manifest, mode, found }: { manifest: Manifest; mode: Mode; found: Found }) {
   const slot = useSlot();
-  const [steps, setSteps] = useState<Step[]>(manifest.steps);
+  const [steps, setSteps] = useState<{ nth: number; list: Step[] }>({ nth: 0, list: manifest.steps });
   const [health, askHealth] = useLoad(() => get<Health>("/v1/health"), []);
   const [now, setNow] = useState(Date.now());
   const soon = useRef(0);
@@ -39,12 +39,12 @@ function Seen({ manifest, mode, found }: { manifest: Manifest; mode: Mode; found
   useLines((line) => {
     if (line.kind !== "step" || !line.step) {
       // a busy slot draws the page twice a second, not with each operation
-      if (line.operation) soon.current ||= window.setTimeout(() => { soon.current = 0; setNow(Date.now()); }, 500);
+      soon.current ||= window.setTimeout(() => { soon.current = 0; setNow(Date.now()); }, 500);
       return;
     }
     const step = line.step;
     const first = !swapping.current; // a new start or swap
-    setSteps((before) => (first ? [step] : [...before, step]));
+    setSteps(({ nth, list }) => (first ? { nth: nth + 1, list: [step] } : { nth, list: [...list, step] }));
     swapping.current = step.name !== "serve" && step.verdict !== "fail";
     if (step.name === "serve" && step.verdict === "pass") setTimeout(slot.again, 500); // another one serves
   });
@@ -78,7 +78,7 @@ function Seen({ manifest, mode, found }: { manifest: Manifest; mode: Mode; found
             ["version", h.backend_version], ["isolation", h.isolation], ["consistency", h.consistency_model],
             ["answered in", `${h.latency_ms} ms`], ["warnings", h.warnings as string[]]]} />}</Loaded>
           <p><button type="button" onClick={askHealth}>Ask again</button></p>
-          <h2>Steps</h2><Steps of={steps} /></section>
+          <h2>Steps</h2><Steps of={steps.list} nth={steps.nth} /></section>
       </div>
     </>
   );

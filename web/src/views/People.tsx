@@ -6,6 +6,7 @@ import { Loaded, useLoad } from "../parts/Loaded";
 import { Time } from "../parts/Time";
 import { Words } from "../parts/Words";
 import { go, type Query } from "../route";
+import { fits, partOf } from "../search";
 import { useLines } from "../slot";
 import type { ListedScope, Manifest } from "../wire";
 import { Import } from "./Import";
@@ -56,10 +57,8 @@ interface ListProps {
 
 function List({ list, more, chosen, choose, searched }: ListProps) {
   const [search, setSearch] = useState("");
-  const found = useMemo(() => {
-    const wanted = search.trim().toLowerCase();
-    return wanted === "" ? list : list.filter((s) => nameOf(s.scope).toLowerCase().includes(wanted));
-  }, [list, search]);
+  const wanted = partOf(search);
+  const found = useMemo(() => list.filter((s) => fits(wanted, nameOf(s.scope))), [list, search]);
   const [open, setOpen] = useState(false);
   const shown = found.filter((s) => !open || s.queued + s.pending + s.lost > 0);
   return (
@@ -75,8 +74,8 @@ function List({ list, more, chosen, choose, searched }: ListProps) {
       <ul class="persons">{shown.slice(0, shownAtOnce).map((s) => (
         <li key={nameOf(s.scope)}>
           <button type="button" class="person" aria-pressed={s === chosen} onClick={() => choose(s)}>
-            <span class="grow"><b><Words>{s.scope.persona_id}</Words></b>
-              <small><Words>{[s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ")}</Words></small></span>
+            <span class="grow"><b><Words search={wanted}>{s.scope.persona_id}</Words></b>
+              <small><Words search={wanted}>{[s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ")}</Words></small></span>
             <span class="quiet since"><Time at={s.since} /></span>
             {s.queued + s.pending > 0 ? <span class="badge wait">{`${s.queued + s.pending} open`}</span> : null}
             {s.lost > 0 ? <span class="badge bad">{`${s.lost} lost`}</span> : null}

@@ -1,11 +1,12 @@
 // Person is what was said by and to one person, beside what the memory made of it, linked both ways.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { post } from "../api";
 import { asked, events, nameOf } from "../ask";
 import { Link } from "../parts/Link";
 import { Loaded, useLoad } from "../parts/Loaded";
 import { Words } from "../parts/Words";
-import { useLines } from "../slot";
+import { wordsOf } from "../search";
+import { useLines, useSlot } from "../slot";
 import type { ArchivePage, ListedEvent, ListedScope, Manifest, MemoryEvent, Provenance, ProvenanceItem } from "../wire";
 import { Conversation, type Turn } from "./Conversation";
 import { Items } from "./Items";
@@ -19,11 +20,13 @@ interface Props {
 }
 
 export function Person({ of, manifest, event }: Props) {
+  const slot = useSlot();
   const scope = asked(of.scope);
   const name = nameOf(of.scope);
   const can = (capability: string) => manifest.capabilities.capabilities.includes(capability);
   const [before, setBefore] = useState<string[]>([]); // where this page and those before it began
-  const [search, setSearch] = useState("");
+  const [typed, setTyped] = useState("");
+  const search = useMemo(() => wordsOf(typed), [typed]);
   const [turn, lookAtTurn] = useState(event ?? "");
   const [item, lookAtItem] = useState("");
   const at = before.at(-1) ?? "";
@@ -56,8 +59,8 @@ export function Person({ of, manifest, event }: Props) {
         <Export scope={of.scope} turns={data?.list ?? []} items={has} />
       </div>
       <form role="search" onSubmit={(e) => e.preventDefault()}>
-        <label class="wide">Search in what was said and what is known<input type="search" value={search} dir="auto" class="words"
-          onInput={(e) => setSearch(e.currentTarget.value)} /></label>
+        <label class="wide">Search in what was said and what is known<input type="search" value={typed} dir="auto" class="words"
+          onInput={(e) => setTyped(e.currentTarget.value)} /></label>
       </form>
       <div class="columns both">
         <section aria-label="What was said">
@@ -66,7 +69,9 @@ export function Person({ of, manifest, event }: Props) {
             <>
               <Conversation turns={page.list} archive={Boolean(manifest.archive)} search={search} turn={turn}
                 lit={new Set(has.filter((i) => i.evidence.native_id === item).flatMap((i) => i.evidence.source_event_ids ?? []))}
-                items={has} look={(id) => { lookAtTurn(id === turn ? "" : id); lookAtItem(""); }} />
+                items={has} changes={slot.settings.mode === "on" && (can("forget") || Boolean(manifest.archive)) ? { scope,
+                  provider: manifest.provider, forgets: can("forget"), changed: () => { void readTurns(); void readItems(); } } : undefined}
+                look={(id) => { lookAtTurn(id === turn ? "" : id); lookAtItem(""); }} />
               {before.length === 0 && !page.next ? null : <p class="buttons">
                 <button type="button" disabled={before.length === 0} onClick={() => setBefore(before.slice(0, -1))}>Page before</button>
                 <button type="button" disabled={!page.next} onClick={() => setBefore([...before, page.next ?? ""])}>Next page</button></p>}
@@ -81,7 +86,7 @@ export function Person({ of, manifest, event }: Props) {
               scope={scope} look={(id) => { lookAtItem(id === item ? "" : id); lookAtTurn(""); }}
               lookAtTurn={(id) => { lookAtTurn(id); lookAtItem(""); }}
               byTurn={async () => fromTurns(scope, (data?.list ?? []).map((t) => t.listed.event_id))}
-              forgets={can("forget")} changed={() => { void readTurns(); void readItems(); }} />)}</Loaded>
+              corrects={can("apply_feedback")} forgets={can("forget")} changed={() => { void readTurns(); void readItems(); }} />)}</Loaded>
         </section>
       </div>
     </section>
@@ -91,7 +96,7 @@ export function Person({ of, manifest, event }: Props) {
 const byTime = (a: Turn, b: Turn) => (a.said?.timestamp ?? a.listed.sent_at ?? "").localeCompare(b.said?.timestamp ??
   b.listed.sent_at ?? "") || a.listed.event_id.localeCompare(b.listed.event_id);
 
-export const textOf = (e?: MemoryEvent) => (e?.messages ?? []).map((m) => m.content ?? "").join("\n");
+const textOf = (e?: MemoryEvent) => (e?.messages ?? []).map((m) => m.content ?? "").join("\n");
 
 // heardIn is a turn as a memory keeps it that keeps turns or messages word for word, for a slot without an archive.
 export function heardIn(items: ProvenanceItem[], { event_id: id, session_id: session }: ListedEvent): MemoryEvent | undefined {

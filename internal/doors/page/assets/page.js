@@ -4,7 +4,7 @@
 import { render } from "./preact.js";
 
 // src/Page.tsx
-import { useEffect as useEffect11, useMemo as useMemo2, useRef as useRef10, useState as useState18 } from "./preact.js";
+import { useEffect as useEffect11, useMemo as useMemo3, useRef as useRef11, useState as useState20 } from "./preact.js";
 
 // src/api.ts
 var key = "";
@@ -59,10 +59,10 @@ async function enter() {
 var useToken = (token) => {
   key = token;
 };
-async function follow(each, up) {
+async function follow(before, each, up) {
   for (let pause = 1e3; ; pause = Math.min(2 * pause, 1e4)) {
     try {
-      const response = await fetch(at("/v1/operations"), { headers: headers(), credentials: "omit", cache: "no-store" });
+      const response = await fetch(at("/v1/operations?past=true"), { headers: headers(), credentials: "omit", cache: "no-store" });
       if (!response.ok || !response.body) {
         throw new Problem(await response.json().catch(() => ({})), response.status);
       }
@@ -70,12 +70,17 @@ async function follow(each, up) {
       up(true);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
+      let now = false;
       for (; ; ) {
         const { done, value } = await reader.read();
         if (done) break;
-        const lines3 = (rest + value).split("\n");
-        rest = lines3.pop() ?? "";
-        for (const line of lines3) if (line) each(JSON.parse(line));
+        const lines4 = (rest + value).split("\n");
+        rest = lines4.pop() ?? "";
+        for (const text of lines4.filter(Boolean)) {
+          const line = JSON.parse(text);
+          now ||= line.kind !== "operation";
+          (now ? each : before)(line);
+        }
       }
       up(false);
     } catch (e) {
@@ -120,9 +125,30 @@ function Confirm() {
   ] });
 }
 
+// src/search.ts
+var inFront = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]/u;
+var escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|\-/]/g, "\\$&");
+var wordsOf = (typed2) => ({ words: typed2.trim().split(/\s+/u).filter(Boolean).map((word) => new RegExp(`${inFront.test(word) ? "(?<![\\p{L}\\p{N}\\p{M}])" : ""}${escaped(word)}`, "giu")) });
+var partOf = (typed2) => ({ words: typed2.trim() === "" ? [] : [new RegExp(escaped(typed2.trim()), "giu")] });
+var fits = ({ words }, text) => words.every((w) => text.search(w) >= 0);
+function marked({ words }, text) {
+  const found = words.flatMap((w) => [...text.matchAll(w)].map((m) => [m.index, m.index + m[0].length])).sort(([a], [b]) => a - b);
+  const pieces = [];
+  let at3 = 0;
+  for (const [from, to] of found) {
+    if (from < at3 || to === from) continue;
+    pieces.push(text.slice(at3, from), text.slice(from, to));
+    at3 = to;
+  }
+  return [...pieces, text.slice(at3)];
+}
+
 // src/parts/Words.tsx
 import { jsx as jsx2 } from "./preact.js";
-var Words = ({ children }) => /* @__PURE__ */ jsx2("bdi", { dir: "auto", class: "words", children: String(children ?? "") });
+function Words({ children, search }) {
+  const text = String(children ?? "");
+  return /* @__PURE__ */ jsx2("bdi", { dir: "auto", class: "words", children: search && search.words.length > 0 ? marked(search, text).map((piece, i) => i % 2 === 1 ? /* @__PURE__ */ jsx2("mark", { class: "hit", children: piece }) : piece) : text });
+}
 
 // src/parts/Failure.tsx
 import { jsx as jsx3, jsxs as jsxs2 } from "./preact.js";
@@ -152,7 +178,7 @@ function Time({ at: at3 }) {
 var most = 5e3;
 var lines = [];
 function keep(line) {
-  if (line.kind !== "operation") return;
+  if (line.kind !== "operation" || line.at <= (lines.at(-1)?.at ?? "")) return;
   lines.push(line);
   if (lines.length > most + 500) lines = lines.slice(-most);
 }
@@ -197,7 +223,7 @@ function useLines(listen) {
 }
 
 // src/views/Ask.tsx
-import { useRef as useRef4, useState as useState4 } from "./preact.js";
+import { useRef as useRef4, useState as useState5 } from "./preact.js";
 
 // src/ask.ts
 var nameOf = (s) => [s.run_id, s.persona_id, s.agent_id].filter(Boolean).join(" / ");
@@ -398,7 +424,7 @@ function Found({ result, scope }) {
   const all = new TextEncoder().encode(context).length || 1;
   const tokens = (e) => Math.round((trace?.token_count ?? 0) * bytesOf(e) / all);
   const most3 = Math.max(1, ...evidence.map(tokens));
-  const [fits, left2] = [evidence.filter((e) => bytesOf(e) > 0), evidence.filter((e) => bytesOf(e) === 0)];
+  const [fits2, left2] = [evidence.filter((e) => bytesOf(e) > 0), evidence.filter((e) => bytesOf(e) === 0)];
   const item = (e) => {
     const i = evidence.indexOf(e);
     return /* @__PURE__ */ jsxs6("li", { class: "item", children: [
@@ -424,7 +450,7 @@ function Found({ result, scope }) {
     ] });
   };
   return /* @__PURE__ */ jsxs6(Fragment2, { children: [
-    /* @__PURE__ */ jsx15("ol", { class: "items", "aria-label": "Evidence", children: fits.map(item) }),
+    /* @__PURE__ */ jsx15("ol", { class: "items", "aria-label": "Evidence", children: fits2.map(item) }),
     left2.length === 0 ? null : /* @__PURE__ */ jsxs6("details", { children: [
       /* @__PURE__ */ jsx15("summary", { children: `${left2.length} more were found and did not fit` }),
       /* @__PURE__ */ jsx15("ol", { class: "items", "aria-label": "What did not fit", children: left2.map(item) })
@@ -432,23 +458,124 @@ function Found({ result, scope }) {
   ] });
 }
 
+// src/views/Others.tsx
+import { useState as useState4 } from "./preact.js";
+import { Fragment as Fragment3, jsx as jsx16, jsxs as jsxs7 } from "./preact.js";
+function alone(m) {
+  const { config_schema: schema, origins } = declaredBy(m);
+  const fixed = (from) => {
+    const key2 = (from ?? "").split("/")[1] ?? "";
+    return key2 === "" || schema?.properties?.[key2]?.default !== void 0;
+  };
+  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
+}
+function Others({ result, query, maxTokens, scope, manifest, modules }) {
+  const names = modules.filter(alone).flatMap((m) => declaredBy(m).providers.map((p) => p.name)).filter((name) => name !== manifest.provider && name !== "no_memory").sort();
+  const usual = names.filter((name) => ["bm25", "full_history", "recall"].includes(name));
+  const [chosen, choose] = useState4(new Set(usual.length > 0 ? usual : names.slice(0, 2)));
+  const [said, start] = useDoing();
+  if (names.length === 0) return null;
+  const ask = (e) => {
+    e.preventDefault();
+    void start("filling the other memories, and asking them", async () => {
+      const c = await post("/v1/compare", {
+        scope,
+        query,
+        max_tokens: maxTokens,
+        providers: names.filter((name) => chosen.has(name))
+      });
+      return /* @__PURE__ */ jsx16(Compared, { of: c, result, serving: manifest.provider });
+    });
+  };
+  return /* @__PURE__ */ jsxs7("section", { class: "card", children: [
+    /* @__PURE__ */ jsx16("h3", { children: "What would another memory give?" }),
+    manifest.archive ? /* @__PURE__ */ jsxs7("form", { onSubmit: ask, class: "others", children: [
+      /* @__PURE__ */ jsxs7("fieldset", { class: "choices", children: [
+        /* @__PURE__ */ jsx16("legend", { class: "quiet", children: "Memories that need no server and no model. Each is filled from the archive, with at most 5,000 turns of this person, asked once, and removed." }),
+        names.map((name) => /* @__PURE__ */ jsxs7("label", { class: "check", children: [
+          /* @__PURE__ */ jsx16("input", { type: "checkbox", checked: chosen.has(name), onChange: (e) => {
+            const next = new Set(chosen);
+            if (e.currentTarget.checked) next.add(name);
+            else next.delete(name);
+            choose(next);
+          } }),
+          name
+        ] }))
+      ] }),
+      /* @__PURE__ */ jsx16("button", { class: "act", disabled: chosen.size === 0, children: "Ask them, too" })
+    ] }) : /* @__PURE__ */ jsxs7("p", { class: "quiet", children: [
+      "They are filled from the archive, which ",
+      /* @__PURE__ */ jsx16("code", { children: "memory.archive: true" }),
+      " turns on."
+    ] }),
+    said
+  ] });
+}
+function Compared({ of: c, result, serving }) {
+  const columns = [
+    {
+      name: serving,
+      role: "serves",
+      context: result.formatted_context,
+      tokens: result.trace?.token_count ?? 0,
+      ms: result.trace?.latency_ms
+    },
+    ...c.answers.map((a) => ({
+      name: a.provider,
+      role: "",
+      context: a.formatted_context,
+      tokens: a.tokens,
+      ms: a.latency_ms,
+      fill: a.fill_ms,
+      error: a.error
+    }))
+  ];
+  const most3 = Math.max(1, ...columns.map((o) => o.tokens));
+  const served = new Set(lines2(result.formatted_context));
+  const others = new Set(c.answers.flatMap((a) => lines2(a.formatted_context)));
+  return /* @__PURE__ */ jsxs7(Fragment3, { children: [
+    /* @__PURE__ */ jsx16("p", { class: "quiet", children: `Each was filled with ${c.events} turns` + (c.left_out > 0 ? `; ${c.left_out} were left out` : "") + ". Lines that only one side has are marked." }),
+    /* @__PURE__ */ jsx16("div", { class: "columns compared", children: columns.map((o, i) => /* @__PURE__ */ jsxs7("section", { children: [
+      /* @__PURE__ */ jsxs7("h4", { children: [
+        /* @__PURE__ */ jsx16(Words, { children: o.name }),
+        o.role ? /* @__PURE__ */ jsx16("span", { class: "badge", children: o.role }) : null
+      ] }),
+      o.error ? /* @__PURE__ */ jsx16(Failure, { of: o.error }) : /* @__PURE__ */ jsxs7(Fragment3, { children: [
+        /* @__PURE__ */ jsx16("div", { class: "bar", role: "img", "aria-label": `${o.tokens} tokens`, children: /* @__PURE__ */ jsx16("span", { class: "e0", style: { inlineSize: `${100 * o.tokens / most3}%` } }) }),
+        /* @__PURE__ */ jsx16("p", { class: "quiet", children: `${o.tokens} tokens · ${Number((o.ms ?? 0).toPrecision(3))} ms` + (o.fill === void 0 ? "" : ` · filled in ${Math.round(o.fill)} ms`) }),
+        o.context === "" ? /* @__PURE__ */ jsx16("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx16(
+          "pre",
+          {
+            dir: "auto",
+            tabIndex: 0,
+            class: "words",
+            "aria-label": `Context of ${o.name}`,
+            children: o.context.split("\n").map((line) => [lines2(line).some((l) => !(i === 0 ? others : served).has(l)) ? /* @__PURE__ */ jsx16("mark", { class: "e2", children: line }) : line, "\n"])
+          }
+        )
+      ] })
+    ] }, o.name)) })
+  ] });
+}
+var lines2 = (context) => context.split("\n").map((l) => l.trim().replace(/^(?:-|m?\d+)?\s*\[[^\]]*\]\s*/, "")).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
+
 // src/parts/Table.tsx
-import { jsx as jsx16, jsxs as jsxs7 } from "./preact.js";
+import { jsx as jsx17, jsxs as jsxs8 } from "./preact.js";
 function Table({ caption, heads: heads2, rows }) {
-  return /* @__PURE__ */ jsx16("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption, children: /* @__PURE__ */ jsxs7("table", { children: [
-    /* @__PURE__ */ jsx16("thead", { children: /* @__PURE__ */ jsx16("tr", { children: heads2.map((h) => h === "" ? /* @__PURE__ */ jsx16("td", {}) : /* @__PURE__ */ jsx16("th", { scope: "col", children: h })) }) }),
-    /* @__PURE__ */ jsx16("tbody", { children: rows.map((row2) => /* @__PURE__ */ jsx16("tr", { children: row2.map((v) => /* @__PURE__ */ jsx16("td", { children: v !== null && typeof v === "object" ? v : /* @__PURE__ */ jsx16(Words, { children: v }) })) })) })
+  return /* @__PURE__ */ jsx17("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption, children: /* @__PURE__ */ jsxs8("table", { children: [
+    /* @__PURE__ */ jsx17("thead", { children: /* @__PURE__ */ jsx17("tr", { children: heads2.map((h) => h === "" ? /* @__PURE__ */ jsx17("td", {}) : /* @__PURE__ */ jsx17("th", { scope: "col", children: h })) }) }),
+    /* @__PURE__ */ jsx17("tbody", { children: rows.map((row2) => /* @__PURE__ */ jsx17("tr", { children: row2.map((v) => /* @__PURE__ */ jsx17("td", { children: v !== null && typeof v === "object" ? v : /* @__PURE__ */ jsx17(Words, { children: v }) })) })) })
   ] }) });
 }
 
 // src/views/Waterfall.tsx
-import { jsx as jsx17, jsxs as jsxs8 } from "./preact.js";
+import { jsx as jsx18, jsxs as jsxs9 } from "./preact.js";
 function Waterfall({ of }) {
   const total = of.latency_ms || 1;
   const ms = (n) => n === void 0 ? "" : `${n} ms`;
   const io = of.io ?? [];
-  return /* @__PURE__ */ jsxs8("div", { children: [
-    io.length === 0 ? /* @__PURE__ */ jsx17("p", { children: "The backend was not asked." }) : /* @__PURE__ */ jsx17(
+  return /* @__PURE__ */ jsxs9("div", { children: [
+    io.length === 0 ? /* @__PURE__ */ jsx18("p", { children: "The backend was not asked." }) : /* @__PURE__ */ jsx18(
       Table,
       {
         caption: "Native calls",
@@ -460,11 +587,11 @@ function Waterfall({ of }) {
           `${c.bytes_out} / ${c.bytes_in}`,
           c.start_ms ?? "",
           c.ms,
-          /* @__PURE__ */ jsx17(Lane, { call: c, total })
+          /* @__PURE__ */ jsx18(Lane, { call: c, total })
         ])
       }
     ),
-    /* @__PURE__ */ jsx17(Facts, { of: [
+    /* @__PURE__ */ jsx18(Facts, { of: [
       ["whole operation", ms(of.latency_ms)],
       ["in the backend", ms(of.backend_ms)],
       ["in the plugin", ms(of.plugin_ms)],
@@ -474,32 +601,32 @@ function Waterfall({ of }) {
 }
 function Lane({ call: call2, total }) {
   const percent = (ms) => `${Math.min(100, 100 * ms / total)}%`;
-  return /* @__PURE__ */ jsx17(
+  return /* @__PURE__ */ jsx18(
     "div",
     {
       class: "lane",
       role: "img",
       "aria-label": `${call2.route}: ${call2.ms} ms from ${call2.start_ms ?? "an unknown time"} of ${total} ms`,
-      children: /* @__PURE__ */ jsx17("span", { class: call2.class, style: { insetInlineStart: percent(call2.start_ms ?? 0), inlineSize: percent(call2.ms) } })
+      children: /* @__PURE__ */ jsx18("span", { class: call2.class, style: { insetInlineStart: percent(call2.start_ms ?? 0), inlineSize: percent(call2.ms) } })
     }
   );
 }
 
 // src/views/Ask.tsx
-import { Fragment as Fragment3, jsx as jsx18, jsxs as jsxs9 } from "./preact.js";
+import { Fragment as Fragment4, jsx as jsx19, jsxs as jsxs10 } from "./preact.js";
 function Ask({ about: about2 }) {
   const [got] = useLoad(() => Promise.all([
     choices(),
     get("/v1/manifest"),
     get("/v1/modules").catch(() => ({ modules: [] }))
   ]), []);
-  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
-    /* @__PURE__ */ jsx18("h2", { children: "Ask" }),
-    /* @__PURE__ */ jsx18(Loaded, { got, children: ([found, manifest, { modules }]) => found.list.length === 0 ? /* @__PURE__ */ jsx18(Nothing, {}) : /* @__PURE__ */ jsx18(Form, { found, manifest, modules: modules ?? [], about: about2 }) })
+  return /* @__PURE__ */ jsxs10(Fragment4, { children: [
+    /* @__PURE__ */ jsx19("h2", { children: "Ask" }),
+    /* @__PURE__ */ jsx19(Loaded, { got, children: ([found, manifest, { modules }]) => found.list.length === 0 ? /* @__PURE__ */ jsx19(Nothing, {}) : /* @__PURE__ */ jsx19(Form, { found, manifest, modules: modules ?? [], about: about2 }) })
   ] });
 }
 function Form({ found, manifest, modules, about: about2 }) {
-  const [chosen, choose] = useState4(about2.scope ?? nameOf(found.list[0].scope));
+  const [chosen, choose] = useState5(about2.scope ?? nameOf(found.list[0].scope));
   const query = useRef4(null);
   const tokens = useRef4(null);
   const [answer, start] = useDoing();
@@ -507,72 +634,72 @@ function Form({ found, manifest, modules, about: about2 }) {
     e.preventDefault();
     const scope = scopeOf(found, chosen);
     void start("asking", async () => {
-      const result = await post("/v1/retrieve", {
-        query: query.current?.value,
-        scope,
-        session_id: "page",
-        budget: { max_tokens: Number(tokens.current?.value) }
-      });
-      return /* @__PURE__ */ jsx18(Answer, { result, scope });
+      const asked2 = query.current?.value ?? "";
+      const maxTokens = Number(tokens.current?.value);
+      const result = await post("/v1/retrieve", { query: asked2, scope, session_id: "page", budget: { max_tokens: maxTokens } });
+      return /* @__PURE__ */ jsxs10(Fragment4, { children: [
+        /* @__PURE__ */ jsx19(Answer, { result, scope }),
+        /* @__PURE__ */ jsx19(Others, { ...{ result, query: asked2, maxTokens, scope, manifest, modules } }, `${asked2} ${maxTokens}`)
+      ] });
     });
   };
-  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
-    /* @__PURE__ */ jsxs9("p", { class: "lead", children: [
+  return /* @__PURE__ */ jsxs10(Fragment4, { children: [
+    /* @__PURE__ */ jsxs10("p", { class: "lead", children: [
       "What would an agent get? A question from here is a real retrieval, which logs and metrics tell apart by origin: page. ",
-      /* @__PURE__ */ jsx18(Costs, { manifest, modules })
+      /* @__PURE__ */ jsx19(Costs, { manifest, modules })
     ] }),
-    /* @__PURE__ */ jsxs9("form", { onSubmit: submit, class: "card", children: [
-      /* @__PURE__ */ jsx18(ScopeChoice, { found, value: chosen, onChange: choose }),
-      /* @__PURE__ */ jsxs9("label", { class: "wide", children: [
+    /* @__PURE__ */ jsxs10("form", { onSubmit: submit, class: "card", children: [
+      /* @__PURE__ */ jsx19(ScopeChoice, { found, value: chosen, onChange: choose }),
+      /* @__PURE__ */ jsxs10("label", { class: "wide", children: [
         "Question",
-        /* @__PURE__ */ jsx18("input", { ref: query, required: true, dir: "auto", class: "words", defaultValue: "What is known about the user?" })
+        /* @__PURE__ */ jsx19("input", { ref: query, required: true, dir: "auto", class: "words", defaultValue: "What is known about the user?" })
       ] }),
-      /* @__PURE__ */ jsxs9("label", { children: [
+      /* @__PURE__ */ jsxs10("label", { children: [
         "Tokens",
-        /* @__PURE__ */ jsx18("input", { ref: tokens, type: "number", min: 1, defaultValue: "1500" })
+        /* @__PURE__ */ jsx19("input", { ref: tokens, type: "number", min: 1, defaultValue: "1500" })
       ] }),
-      /* @__PURE__ */ jsx18("button", { class: "act", children: "Ask" })
+      /* @__PURE__ */ jsx19("button", { class: "act", children: "Ask" })
     ] }),
     answer
   ] });
 }
 function Answer({ result, scope }) {
   const t = result.trace;
-  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
-    /* @__PURE__ */ jsxs9("div", { class: "columns", children: [
-      /* @__PURE__ */ jsxs9("section", { class: "card", children: [
-        /* @__PURE__ */ jsx18("h3", { children: "Context" }),
-        result.formatted_context === "" ? /* @__PURE__ */ jsx18("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx18(Context, { text: result.formatted_context, evidence: result.evidence }),
-        /* @__PURE__ */ jsx18(Facts, { of: [
+  return /* @__PURE__ */ jsxs10(Fragment4, { children: [
+    /* @__PURE__ */ jsxs10("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs10("section", { class: "card", children: [
+        /* @__PURE__ */ jsx19("h3", { children: "Context" }),
+        result.formatted_context === "" ? /* @__PURE__ */ jsx19("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx19(Context, { text: result.formatted_context, evidence: result.evidence }),
+        /* @__PURE__ */ jsx19(Facts, { of: [
           ["tokens", t?.token_count],
           ["cut", t?.truncated ? "yes" : ""],
-          ["complete", t?.consistency ? /* @__PURE__ */ jsx18(State, { of: t.consistency }) : null],
+          ["complete", t?.consistency ? /* @__PURE__ */ jsx19(State, { of: t.consistency }) : null],
           ["warnings", t?.warnings ?? []]
         ] }),
-        result.formatted_context === "" ? null : /* @__PURE__ */ jsx18(Copy, { text: result.formatted_context })
+        result.formatted_context === "" ? null : /* @__PURE__ */ jsx19(Copy, { text: result.formatted_context })
       ] }),
-      /* @__PURE__ */ jsxs9("section", { class: "card", children: [
-        /* @__PURE__ */ jsx18("h3", { children: "Why" }),
-        /* @__PURE__ */ jsx18(Found, { result, scope })
+      /* @__PURE__ */ jsxs10("section", { class: "card", children: [
+        /* @__PURE__ */ jsx19("h3", { children: "Why" }),
+        /* @__PURE__ */ jsx19(Found, { result, scope })
       ] })
     ] }),
-    /* @__PURE__ */ jsxs9("section", { class: "card", children: [
-      /* @__PURE__ */ jsx18("h3", { children: "Native calls" }),
-      /* @__PURE__ */ jsx18(Waterfall, { of: t ?? {} })
+    /* @__PURE__ */ jsxs10("section", { class: "card", children: [
+      /* @__PURE__ */ jsx19("h3", { children: "Native calls" }),
+      /* @__PURE__ */ jsx19(Waterfall, { of: t ?? {} })
     ] }),
-    /* @__PURE__ */ jsxs9("details", { children: [
-      /* @__PURE__ */ jsx18("summary", { children: "Raw: the backend's answers as they came" }),
-      /* @__PURE__ */ jsx18(Json, { of: result.raw })
+    /* @__PURE__ */ jsxs10("details", { children: [
+      /* @__PURE__ */ jsx19("summary", { children: "Raw: the backend's answers as they came" }),
+      /* @__PURE__ */ jsx19(Json, { of: result.raw })
     ] }),
-    /* @__PURE__ */ jsxs9("details", { children: [
-      /* @__PURE__ */ jsx18("summary", { children: "Trace" }),
-      /* @__PURE__ */ jsx18(Json, { of: t })
+    /* @__PURE__ */ jsxs10("details", { children: [
+      /* @__PURE__ */ jsx19("summary", { children: "Trace" }),
+      /* @__PURE__ */ jsx19(Json, { of: t })
     ] })
   ] });
 }
 function Copy({ text }) {
-  const [said, say] = useState4("Copy the context");
-  return /* @__PURE__ */ jsx18("p", { children: /* @__PURE__ */ jsx18("button", { type: "button", onClick: () => navigator.clipboard.writeText(text).then(
+  const [said, say] = useState5("Copy the context");
+  return /* @__PURE__ */ jsx19("p", { children: /* @__PURE__ */ jsx19("button", { type: "button", onClick: () => navigator.clipboard.writeText(text).then(
     () => say("Copied"),
     () => say("The browser does not let this page copy")
   ), children: said }) });
@@ -582,15 +709,15 @@ function Costs({ manifest, modules }) {
   const declared = module && declaredBy(module);
   const calls = declared?.model_calls?.filter((c) => c.operation === "retrieve" && meets(manifest.config, c));
   if (calls?.length === 0 || declared && !calls && (declared.origins ?? []).length === 0) {
-    return /* @__PURE__ */ jsx18(Fragment3, { children: "A question costs no model call with this provider." });
+    return /* @__PURE__ */ jsx19(Fragment4, { children: "A question costs no model call with this provider." });
   }
   if (!calls) {
-    return /* @__PURE__ */ jsx18("strong", { class: "wait", children: `${manifest.provider} asks a backend, which may call a model: a question may cost what an agent's question costs.` });
+    return /* @__PURE__ */ jsx19("strong", { class: "wait", children: `${manifest.provider} asks a backend, which may call a model: a question may cost what an agent's question costs.` });
   }
   const each = calls.map((c) => `a call of ${c.model === "language" ? "a language" : "an embedding"} model (${c.about})`);
-  return /* @__PURE__ */ jsxs9("strong", { class: "wait", children: [
+  return /* @__PURE__ */ jsxs10("strong", { class: "wait", children: [
     "A question costs what an agent's question costs: ",
-    /* @__PURE__ */ jsx18(Words, { children: each.join("; ") }),
+    /* @__PURE__ */ jsx19(Words, { children: each.join("; ") }),
     "."
   ] });
 }
@@ -602,7 +729,7 @@ function meets(config, { pointer, equals }) {
 
 // src/views/Filling.tsx
 import { useEffect as useEffect3 } from "./preact.js";
-import { jsx as jsx19, jsxs as jsxs10 } from "./preact.js";
+import { jsx as jsx20, jsxs as jsxs11 } from "./preact.js";
 var every = 2e3;
 function Filling() {
   const [got, again] = useLoad(() => get("/v1/backfill").catch(() => null), []);
@@ -618,22 +745,22 @@ function Filling() {
     await start("stopping", async () => {
       await post("/v1/backfill/stop", {});
       await again();
-      return /* @__PURE__ */ jsx19("p", { children: "Stopped." });
+      return /* @__PURE__ */ jsx20("p", { children: "Stopped." });
     });
   };
   const turn = () => start("asking", async () => {
     const b = await post("/v1/backfill/turn", {});
     await again();
-    return /* @__PURE__ */ jsx19("p", { children: b.state });
+    return /* @__PURE__ */ jsx20("p", { children: b.state });
   });
-  return /* @__PURE__ */ jsx19(Loaded, { got, children: (b) => !b || b.state === "none" ? null : /* @__PURE__ */ jsxs10("section", { class: "card", children: [
-    /* @__PURE__ */ jsxs10("h3", { children: [
+  return /* @__PURE__ */ jsx20(Loaded, { got, children: (b) => !b || b.state === "none" ? null : /* @__PURE__ */ jsxs11("section", { class: "card", children: [
+    /* @__PURE__ */ jsxs11("h3", { children: [
       "Filling ",
-      /* @__PURE__ */ jsx19(Words, { children: b.provider })
+      /* @__PURE__ */ jsx20(Words, { children: b.provider })
     ] }),
-    /* @__PURE__ */ jsx19("progress", { max: Math.max(1, b.progress.events), value: b.progress.done, "aria-label": "events filled" }),
-    /* @__PURE__ */ jsx19(Facts, { of: [
-      ["state", /* @__PURE__ */ jsx19(State, { of: b.state })],
+    /* @__PURE__ */ jsx20("progress", { max: Math.max(1, b.progress.events), value: b.progress.done, "aria-label": "events filled" }),
+    /* @__PURE__ */ jsx20(Facts, { of: [
+      ["state", /* @__PURE__ */ jsx20(State, { of: b.state })],
       ["events", `${b.progress.done} of ${b.progress.events}`],
       ["open", b.progress.open || ""],
       ["left out", b.progress.left_out || ""],
@@ -641,19 +768,19 @@ function Filling() {
       ["still takes", b.progress.remaining_ms === void 0 ? "" : `${Math.round(b.progress.remaining_ms / 1e3)} s`],
       ["error", b.progress.error?.message]
     ] }),
-    /* @__PURE__ */ jsxs10("p", { class: "buttons", children: [
-      b.state === "asks" ? /* @__PURE__ */ jsx19("button", { type: "button", class: "act", onClick: turn, children: "Let it serve" }) : null,
-      b.state === "serves" || b.state === "stopped" ? null : /* @__PURE__ */ jsx19("button", { type: "button", onClick: stop, children: "Stop" })
+    /* @__PURE__ */ jsxs11("p", { class: "buttons", children: [
+      b.state === "asks" ? /* @__PURE__ */ jsx20("button", { type: "button", class: "act", onClick: turn, children: "Let it serve" }) : null,
+      b.state === "serves" || b.state === "stopped" ? null : /* @__PURE__ */ jsx20("button", { type: "button", onClick: stop, children: "Stop" })
     ] }),
     said
   ] }) });
 }
 
 // src/views/Swap.tsx
-import { useRef as useRef5, useState as useState5 } from "./preact.js";
+import { useRef as useRef5, useState as useState6 } from "./preact.js";
 
 // src/parts/SchemaField.tsx
-import { jsx as jsx20, jsxs as jsxs11 } from "./preact.js";
+import { jsx as jsx21, jsxs as jsxs12 } from "./preact.js";
 function resolved(s, schema) {
   if (!s.$ref?.startsWith("#/")) return s;
   const found = s.$ref.slice(2).split("/").reduce((at3, k) => at3?.[k.replaceAll("~1", "/").replaceAll("~0", "~")], schema);
@@ -685,12 +812,12 @@ function SchemaField({ name, schema: s, required, fault }) {
   const choices2 = isSecret(s) ? null : choicesOf(s);
   const plain2 = isSecret(s) || isNumber(s) || typesOf(s).includes("string");
   const said = `said-${name}`;
-  return /* @__PURE__ */ jsxs11("label", { class: "key", children: [
+  return /* @__PURE__ */ jsxs12("label", { class: "key", children: [
     `${name}${required ? " (required)" : ""}`,
-    choices2 ? /* @__PURE__ */ jsxs11("select", { name, required, "aria-describedby": said, children: [
-      /* @__PURE__ */ jsx20("option", { value: "", children: text ? `default ${text}` : "" }),
-      choices2.map((c) => /* @__PURE__ */ jsx20("option", { value: JSON.stringify(c), children: String(c) }))
-    ] }) : /* @__PURE__ */ jsx20(
+    choices2 ? /* @__PURE__ */ jsxs12("select", { name, required, "aria-describedby": said, children: [
+      /* @__PURE__ */ jsx21("option", { value: "", children: text ? `default ${text}` : "" }),
+      choices2.map((c) => /* @__PURE__ */ jsx21("option", { value: JSON.stringify(c), children: String(c) }))
+    ] }) : /* @__PURE__ */ jsx21(
       "input",
       {
         name,
@@ -707,19 +834,19 @@ function SchemaField({ name, schema: s, required, fault }) {
         placeholder: isSecret(s) ? "name of the secret, never its value" : plain2 ? text : `JSON ${text}`
       }
     ),
-    /* @__PURE__ */ jsxs11("small", { id: said, children: [
-      fault ? /* @__PURE__ */ jsxs11("strong", { class: "bad", children: [
-        /* @__PURE__ */ jsx20(Words, { children: fault }),
+    /* @__PURE__ */ jsxs12("small", { id: said, children: [
+      fault ? /* @__PURE__ */ jsxs12("strong", { class: "bad", children: [
+        /* @__PURE__ */ jsx21(Words, { children: fault }),
         " "
       ] }) : null,
-      /* @__PURE__ */ jsx20(Words, { children: s.description ?? s.title ?? "" })
+      /* @__PURE__ */ jsx21(Words, { children: s.description ?? s.title ?? "" })
     ] })
   ] });
 }
 var typed = (form) => Object.fromEntries([...new FormData(form)].map(([name, v]) => [name, typeof v === "string" ? v : ""]));
 
 // src/views/Swap.tsx
-import { Fragment as Fragment4, jsx as jsx21, jsxs as jsxs12 } from "./preact.js";
+import { Fragment as Fragment5, jsx as jsx22, jsxs as jsxs13 } from "./preact.js";
 var offersOf = (modules) => modules.flatMap((m) => declaredBy(m).providers.map((p) => ({
   name: p.name,
   kind: p.kind === "control" ? "condition" : "backend",
@@ -730,9 +857,9 @@ var offersOf = (modules) => modules.flatMap((m) => declaredBy(m).providers.map((
 function Swap({ manifest, modules }) {
   const slot = useSlot();
   const offers = offersOf(modules);
-  const [name, choose] = useState5(manifest.provider);
-  const [given, setGiven] = useState5(false);
-  const [faults, setFaults] = useState5({});
+  const [name, choose] = useState6(manifest.provider);
+  const [given, setGiven] = useState6(false);
+  const [faults, setFaults] = useState6({});
   const form = useRef5(null);
   const [said, start] = useDoing();
   const offer = offers.find((o) => o.name === name);
@@ -764,16 +891,16 @@ function Swap({ manifest, modules }) {
   };
   const attempt = () => {
     const q = request2();
-    if (q) void start("loading the module", async () => /* @__PURE__ */ jsx21(Plan, { of: await post("/v1/backfill/plan", q).catch(told) }));
+    if (q) void start("loading the module", async () => /* @__PURE__ */ jsx22(Plan, { of: await post("/v1/backfill/plan", q).catch(told) }));
   };
   const change = async () => {
     const q = request2();
     if (!q || !await confirm("Exchange the provider?", `${manifest.provider} is replaced by ${name}. Calls under way end first; when a step fails, ${manifest.provider} keeps serving. What was recorded before is not carried over.`, "Exchange it")) return;
     await start("working", async () => {
       const m = await post("/v1/swap", q).catch(told);
-      return /* @__PURE__ */ jsxs12(Fragment4, { children: [
-        /* @__PURE__ */ jsx21("p", { children: `${m.provider} serves.` }),
-        /* @__PURE__ */ jsx21("button", { type: "button", onClick: slot.again, children: "Show what holds now" })
+      return /* @__PURE__ */ jsxs13(Fragment5, { children: [
+        /* @__PURE__ */ jsx22("p", { children: `${m.provider} serves.` }),
+        /* @__PURE__ */ jsx22("button", { type: "button", onClick: slot.again, children: "Show what holds now" })
       ] });
     });
   };
@@ -782,18 +909,18 @@ function Swap({ manifest, modules }) {
     if (!q || !await confirm("Fill it first, then let it serve?", `${name} is filled from the archive while ${manifest.provider} serves, and serves once it has everything.`, "Fill it")) return;
     await start("working", async () => {
       const b = await post("/v1/backfill", q).catch(told);
-      return /* @__PURE__ */ jsxs12(Fragment4, { children: [
-        /* @__PURE__ */ jsx21("p", { children: `${b.provider}: ${b.state}` }),
-        /* @__PURE__ */ jsx21("button", { type: "button", onClick: slot.again, children: "Show how far it is" })
+      return /* @__PURE__ */ jsxs13(Fragment5, { children: [
+        /* @__PURE__ */ jsx22("p", { children: `${b.provider}: ${b.state}` }),
+        /* @__PURE__ */ jsx22("button", { type: "button", onClick: slot.again, children: "Show how far it is" })
       ] });
     });
   };
-  return /* @__PURE__ */ jsxs12("section", { class: "card", children: [
-    /* @__PURE__ */ jsx21("h3", { children: "Provider" }),
-    /* @__PURE__ */ jsxs12("fieldset", { class: "offers", children: [
-      /* @__PURE__ */ jsx21("legend", { class: "quiet", children: `${manifest.provider} serves` }),
-      offers.map((o) => /* @__PURE__ */ jsxs12("label", { class: "offer", children: [
-        /* @__PURE__ */ jsx21(
+  return /* @__PURE__ */ jsxs13("section", { class: "card", children: [
+    /* @__PURE__ */ jsx22("h3", { children: "Provider" }),
+    /* @__PURE__ */ jsxs13("fieldset", { class: "offers", children: [
+      /* @__PURE__ */ jsx22("legend", { class: "quiet", children: `${manifest.provider} serves` }),
+      offers.map((o) => /* @__PURE__ */ jsxs13("label", { class: "offer", children: [
+        /* @__PURE__ */ jsx22(
           "input",
           {
             type: "radio",
@@ -806,46 +933,46 @@ function Swap({ manifest, modules }) {
             }
           }
         ),
-        /* @__PURE__ */ jsxs12("span", { children: [
-          /* @__PURE__ */ jsx21("b", { children: o.name }),
+        /* @__PURE__ */ jsxs13("span", { children: [
+          /* @__PURE__ */ jsx22("b", { children: o.name }),
           " ",
-          /* @__PURE__ */ jsx21("span", { class: "badge", children: o.backend ? "asks a backend" : "runs here" }),
-          /* @__PURE__ */ jsx21("br", {}),
-          /* @__PURE__ */ jsx21("small", { children: /* @__PURE__ */ jsx21(Words, { children: o.about }) })
+          /* @__PURE__ */ jsx22("span", { class: "badge", children: o.backend ? "asks a backend" : "runs here" }),
+          /* @__PURE__ */ jsx22("br", {}),
+          /* @__PURE__ */ jsx22("small", { children: /* @__PURE__ */ jsx22(Words, { children: o.about }) })
         ] })
       ] }))
     ] }),
-    /* @__PURE__ */ jsxs12("form", { ref: form, onSubmit: (e) => {
+    /* @__PURE__ */ jsxs13("form", { ref: form, onSubmit: (e) => {
       e.preventDefault();
       void change();
     }, children: [
-      /* @__PURE__ */ jsxs12("label", { class: "check", children: [
-        /* @__PURE__ */ jsx21("input", { type: "checkbox", checked: given, onChange: (e) => setGiven(e.currentTarget.checked) }),
+      /* @__PURE__ */ jsxs13("label", { class: "check", children: [
+        /* @__PURE__ */ jsx22("input", { type: "checkbox", checked: given, onChange: (e) => setGiven(e.currentTarget.checked) }),
         "Give a configuration here, in place of the slot's own"
       ] }),
-      given ? keys.map(({ key: key2, s }) => /* @__PURE__ */ jsx21(SchemaField, { name: key2, schema: s, required: required.includes(key2), fault: faults[key2] })) : null,
-      /* @__PURE__ */ jsxs12("p", { class: "buttons", children: [
-        /* @__PURE__ */ jsx21("button", { type: "button", onClick: attempt, children: "Try it" }),
-        /* @__PURE__ */ jsx21("button", { class: "act", children: "Exchange" }),
-        manifest.archive ? /* @__PURE__ */ jsx21("button", { type: "button", onClick: fill, children: "Fill it first" }) : null
+      given ? keys.map(({ key: key2, s }) => /* @__PURE__ */ jsx22(SchemaField, { name: key2, schema: s, required: required.includes(key2), fault: faults[key2] })) : null,
+      /* @__PURE__ */ jsxs13("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx22("button", { type: "button", onClick: attempt, children: "Try it" }),
+        /* @__PURE__ */ jsx22("button", { class: "act", children: "Exchange" }),
+        manifest.archive ? /* @__PURE__ */ jsx22("button", { type: "button", onClick: fill, children: "Fill it first" }) : null
       ] })
     ] }, name),
     said
   ] });
 }
-var Plan = ({ of: p }) => /* @__PURE__ */ jsx21(Facts, { of: [
+var Plan = ({ of: p }) => /* @__PURE__ */ jsx22(Facts, { of: [
   ["loads", `${p.provider} can be loaded with this configuration`],
   ["events", p.events],
   ["scopes", p.scopes],
   ["tokens", `${p.tokens} (${p.tokenizer})`],
   ["native calls", p.native_calls],
-  ["oldest", /* @__PURE__ */ jsx21(Time, { at: p.oldest })],
-  ["newest", /* @__PURE__ */ jsx21(Time, { at: p.newest })],
+  ["oldest", /* @__PURE__ */ jsx22(Time, { at: p.oldest })],
+  ["newest", /* @__PURE__ */ jsx22(Time, { at: p.newest })],
   ["notes", p.notes]
 ] });
 
 // src/views/Change.tsx
-import { Fragment as Fragment5, jsx as jsx22, jsxs as jsxs13 } from "./preact.js";
+import { Fragment as Fragment6, jsx as jsx23, jsxs as jsxs14 } from "./preact.js";
 function Change() {
   const slot = useSlot();
   const [got] = useLoad(() => Promise.all([
@@ -853,18 +980,18 @@ function Change() {
     get("/v1/mode"),
     get("/v1/modules").catch(() => ({ modules: [] }))
   ]), []);
-  return /* @__PURE__ */ jsxs13(Fragment5, { children: [
-    /* @__PURE__ */ jsx22("h2", { children: "Change" }),
-    /* @__PURE__ */ jsx22(Loaded, { got, children: ([manifest, mode, { modules }]) => slot.settings.mode !== "on" ? /* @__PURE__ */ jsxs13(Empty, { children: [
-      /* @__PURE__ */ jsx22("p", { children: "This page was started to read only: it offers no changes." }),
-      /* @__PURE__ */ jsxs13("p", { children: [
-        /* @__PURE__ */ jsx22("code", { children: "server.page: on" }),
+  return /* @__PURE__ */ jsxs14(Fragment6, { children: [
+    /* @__PURE__ */ jsx23("h2", { children: "Change" }),
+    /* @__PURE__ */ jsx23(Loaded, { got, children: ([manifest, mode, { modules }]) => slot.settings.mode !== "on" ? /* @__PURE__ */ jsxs14(Empty, { children: [
+      /* @__PURE__ */ jsx23("p", { children: "This page was started to read only: it offers no changes." }),
+      /* @__PURE__ */ jsxs14("p", { children: [
+        /* @__PURE__ */ jsx23("code", { children: "server.page: on" }),
         " offers them."
       ] })
-    ] }) : /* @__PURE__ */ jsxs13(Fragment5, { children: [
-      /* @__PURE__ */ jsx22(Wall, { mode }),
-      /* @__PURE__ */ jsx22(Swap, { manifest, modules: modules ?? [] }),
-      /* @__PURE__ */ jsx22(Filling, {})
+    ] }) : /* @__PURE__ */ jsxs14(Fragment6, { children: [
+      /* @__PURE__ */ jsx23(Wall, { mode }),
+      /* @__PURE__ */ jsx23(Swap, { manifest, modules: modules ?? [] }),
+      /* @__PURE__ */ jsx23(Filling, {})
     ] }) })
   ] });
 }
@@ -876,32 +1003,32 @@ function Wall({ mode }) {
     if (!await confirm(raise ? "Make the slot read-only?" : "Make the slot writable?", raise ? "Events are answered with skipped_read_only and are not kept until the slot is writable again." : "Events reach the provider again.", raise ? "Make it read-only" : "Make it writable")) return;
     await start("working", async () => {
       const m = await call("PUT", "/v1/mode", { read_only: raise, reason: raise ? "from the page" : "" });
-      return /* @__PURE__ */ jsxs13(Fragment5, { children: [
-        /* @__PURE__ */ jsx22("p", { children: m.read_only ? "The slot is read-only." : "The slot is writable." }),
-        /* @__PURE__ */ jsx22("button", { type: "button", onClick: slot.again, children: "Show what holds now" })
+      return /* @__PURE__ */ jsxs14(Fragment6, { children: [
+        /* @__PURE__ */ jsx23("p", { children: m.read_only ? "The slot is read-only." : "The slot is writable." }),
+        /* @__PURE__ */ jsx23("button", { type: "button", onClick: slot.again, children: "Show what holds now" })
       ] });
     });
   };
-  return /* @__PURE__ */ jsxs13("section", { class: "card", children: [
-    /* @__PURE__ */ jsx22("h3", { children: mode.read_only ? "The slot is read-only" : "The slot is writable" }),
-    /* @__PURE__ */ jsx22("p", { children: /* @__PURE__ */ jsx22("button", { type: "button", onClick: change, children: raise ? "Make read-only" : "Make writable" }) }),
+  return /* @__PURE__ */ jsxs14("section", { class: "card", children: [
+    /* @__PURE__ */ jsx23("h3", { children: mode.read_only ? "The slot is read-only" : "The slot is writable" }),
+    /* @__PURE__ */ jsx23("p", { children: /* @__PURE__ */ jsx23("button", { type: "button", onClick: change, children: raise ? "Make read-only" : "Make writable" }) }),
     said
   ] });
 }
 
 // src/views/Live.tsx
-import { useEffect as useEffect4, useRef as useRef6, useState as useState7 } from "./preact.js";
+import { useEffect as useEffect4, useRef as useRef6, useState as useState8 } from "./preact.js";
 
 // src/views/Latency.tsx
-import { jsx as jsx23, jsxs as jsxs14 } from "./preact.js";
+import { Fragment as Fragment7, jsx as jsx24, jsxs as jsxs15 } from "./preact.js";
 var [height, left, below] = [150, 44, 18];
 var minute = 6e4;
 var quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
-function Latency({ lines: lines3, now }) {
+function Latency({ lines: lines4, now }) {
   const width = Math.max(320, Math.min(960, innerWidth - 64));
   const last = Math.floor(now / minute);
   const minutes = /* @__PURE__ */ new Map();
-  for (const l of lines3) {
+  for (const l of lines4) {
     const m = Math.floor(Date.parse(l.at) / minute);
     if (l.latency_ms !== void 0 && m > last - 60) minutes.set(m, [...minutes.get(m) ?? [], l.latency_ms]);
   }
@@ -909,14 +1036,14 @@ function Latency({ lines: lines3, now }) {
     const sorted = ms.toSorted((a, b) => a - b);
     return { m, n: ms.length, p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) };
   }).toSorted((a, b) => a.m - b.m);
-  if (points.length === 0) return /* @__PURE__ */ jsx23("p", { class: "quiet", children: "Nothing ended since this page was opened." });
+  if (points.length === 0) return /* @__PURE__ */ jsx24("p", { class: "quiet", children: "Nothing ended in the last hour." });
   const most3 = Math.max(...points.map((p) => p.p99)) || 1;
   const x = (m) => left + (m - last + 59) / 59 * (width - left - 4);
   const y = (ms) => height - below - ms / most3 * (height - below - 8);
   const path = (of) => points.map((p, i) => `${i === 0 ? "M" : "L"}${x(p.m).toFixed(1)} ${y(p[of]).toFixed(1)}`).join(" ");
   const told = points.at(-1);
-  return /* @__PURE__ */ jsxs14("figure", { class: "plot", children: [
-    /* @__PURE__ */ jsxs14(
+  return /* @__PURE__ */ jsxs15("figure", { class: "plot", children: [
+    /* @__PURE__ */ jsxs15(
       "svg",
       {
         viewBox: `0 0 ${width} ${height}`,
@@ -924,61 +1051,67 @@ function Latency({ lines: lines3, now }) {
         "aria-label": `Latency by minute. Last: p50 ${told?.p50} ms, p99 ${told?.p99} ms of ${told?.n} operations.`,
         children: [
           [0, 0.5, 1].map((part) => [
-            /* @__PURE__ */ jsx23("line", { x1: left, x2: width - 4, y1: y(part * most3), y2: y(part * most3), class: "grid" }),
-            /* @__PURE__ */ jsx23("text", { x: left - 6, y: y(part * most3) + 4, "text-anchor": "end", children: Number((part * most3).toPrecision(2)) })
+            /* @__PURE__ */ jsx24("line", { x1: left, x2: width - 4, y1: y(part * most3), y2: y(part * most3), class: "grid" }),
+            /* @__PURE__ */ jsx24("text", { x: left - 6, y: y(part * most3) + 4, "text-anchor": "end", children: Number((part * most3).toPrecision(2)) })
           ]),
-          /* @__PURE__ */ jsx23("text", { x: left, y: height - 3, children: "an hour ago" }),
-          /* @__PURE__ */ jsx23("text", { x: width - 4, y: height - 3, "text-anchor": "end", children: "now" }),
-          /* @__PURE__ */ jsx23("path", { d: path("p99"), class: "p99" }),
-          /* @__PURE__ */ jsx23("path", { d: path("p50"), class: "p50" }),
+          /* @__PURE__ */ jsx24("text", { x: left, y: height - 3, children: "an hour ago" }),
+          /* @__PURE__ */ jsx24("text", { x: width - 4, y: height - 3, "text-anchor": "end", children: "now" }),
+          /* @__PURE__ */ jsx24("path", { d: path("p99"), class: "p99" }),
+          /* @__PURE__ */ jsx24("path", { d: path("p50"), class: "p50" }),
           points.map((p) => [
-            /* @__PURE__ */ jsx23("circle", { cx: x(p.m), cy: y(p.p99), r: 2.5, class: "p99" }),
-            /* @__PURE__ */ jsx23("circle", { cx: x(p.m), cy: y(p.p50), r: 2.5, class: "p50" })
+            /* @__PURE__ */ jsx24("circle", { cx: x(p.m), cy: y(p.p99), r: 2.5, class: "p99" }),
+            /* @__PURE__ */ jsx24("circle", { cx: x(p.m), cy: y(p.p50), r: 2.5, class: "p50" })
           ])
         ]
       }
     ),
-    /* @__PURE__ */ jsxs14("figcaption", { class: "quiet", children: [
-      /* @__PURE__ */ jsx23("span", { class: "key p50", children: "p50" }),
+    /* @__PURE__ */ jsxs15("figcaption", { class: "quiet", children: [
+      /* @__PURE__ */ jsx24("span", { class: "key p50", children: "p50" }),
       " ",
-      /* @__PURE__ */ jsx23("span", { class: "key p99", children: "p99" }),
-      " in ms by minute, since this page was opened"
+      /* @__PURE__ */ jsx24("span", { class: "key p99", children: "p99" }),
+      " in ms by minute, of ",
+      lines4.length,
+      " operations",
+      lines4.length < 2e3 ? "" : /* @__PURE__ */ jsxs15(Fragment7, { children: [
+        " since ",
+        /* @__PURE__ */ jsx24(Time, { at: lines4[0].at })
+      ] })
     ] })
   ] });
 }
 
 // src/views/Operations.tsx
-import { useState as useState6 } from "./preact.js";
-import { Fragment as Fragment6, jsx as jsx24, jsxs as jsxs15 } from "./preact.js";
+import { useState as useState7 } from "./preact.js";
+import { Fragment as Fragment8, jsx as jsx25, jsxs as jsxs16 } from "./preact.js";
 function Operations({ of }) {
-  const [chosen, choose] = useState6(null);
-  if (of.length === 0) return /* @__PURE__ */ jsx24("p", { class: "quiet", children: "None yet: each is shown here as it ends." });
+  const [chosen, choose] = useState7(null);
+  if (of.length === 0) return /* @__PURE__ */ jsx25("p", { class: "quiet", children: "None yet: each is shown here as it ends." });
   const most3 = Math.max(...of.map((l) => l.latency_ms ?? 0)) || 1;
-  return /* @__PURE__ */ jsxs15(Fragment6, { children: [
-    /* @__PURE__ */ jsx24("ul", { class: "operations", children: of.map((l) => /* @__PURE__ */ jsx24("li", { children: /* @__PURE__ */ jsxs15("button", { type: "button", class: "row plain", "aria-pressed": l === chosen, onClick: () => choose(l === chosen ? null : l), children: [
-      /* @__PURE__ */ jsx24(Time, { at: l.at }),
-      /* @__PURE__ */ jsxs15("span", { class: "grow", children: [
+  return /* @__PURE__ */ jsxs16(Fragment8, { children: [
+    /* @__PURE__ */ jsx25("ul", { class: "operations", children: of.map((l) => /* @__PURE__ */ jsx25("li", { children: /* @__PURE__ */ jsxs16("button", { type: "button", class: "row plain", "aria-pressed": l === chosen, onClick: () => choose(l === chosen ? null : l), children: [
+      /* @__PURE__ */ jsx25(Time, { at: l.at }),
+      /* @__PURE__ */ jsxs16("span", { class: "grow", children: [
         l.operation,
-        l.origin ? /* @__PURE__ */ jsx24("span", { class: "badge", children: l.origin }) : null
+        l.origin ? /* @__PURE__ */ jsx25("span", { class: "badge", children: l.origin }) : null
       ] }),
-      l.code ? /* @__PURE__ */ jsx24(State, { of: "error", children: l.code }) : null,
-      /* @__PURE__ */ jsx24("span", { class: "spark", "aria-hidden": "true", children: /* @__PURE__ */ jsx24("span", { style: { inlineSize: `${100 * (l.latency_ms ?? 0) / most3}%` } }) }),
-      /* @__PURE__ */ jsxs15("span", { class: "number", children: [
+      l.code ? /* @__PURE__ */ jsx25(State, { of: "error", children: l.code }) : null,
+      /* @__PURE__ */ jsx25("span", { class: "spark", "aria-hidden": "true", children: /* @__PURE__ */ jsx25("span", { style: { inlineSize: `${100 * (l.latency_ms ?? 0) / most3}%` } }) }),
+      /* @__PURE__ */ jsxs16("span", { class: "number", children: [
         l.latency_ms,
         " ms"
       ] })
     ] }) }, `${l.at} ${l.operation}`)) }),
-    chosen ? /* @__PURE__ */ jsxs15("section", { class: "card", children: [
-      /* @__PURE__ */ jsx24("h3", { children: `Where the ${chosen.latency_ms} ms of ${chosen.operation} went` }),
-      /* @__PURE__ */ jsx24(Layers, { of: chosen }),
-      /* @__PURE__ */ jsx24(Waterfall, { of: { ...chosen, host_ms: void 0 } })
+    chosen ? /* @__PURE__ */ jsxs16("section", { class: "card", children: [
+      /* @__PURE__ */ jsx25("h3", { children: `Where the ${chosen.latency_ms} ms of ${chosen.operation} went` }),
+      /* @__PURE__ */ jsx25(Layers, { of: chosen }),
+      /* @__PURE__ */ jsx25(Waterfall, { of: { ...chosen, host_ms: void 0 } })
     ] }) : null
   ] });
 }
 function Layers({ of }) {
   const [all, backend, plugin] = [of.latency_ms ?? 0, of.backend_ms ?? 0, of.plugin_ms ?? 0];
   const layers = [["host", Math.max(0, all - backend - plugin)], ["plugin", plugin], ["backend", backend]];
-  return /* @__PURE__ */ jsx24("div", { class: "layers", role: "img", "aria-label": layers.map(([name, ms]) => `${name} ${ms.toFixed(2)} ms`).join(", "), children: layers.filter(([, ms]) => ms > 0).map(([name, ms], i) => /* @__PURE__ */ jsx24(
+  return /* @__PURE__ */ jsx25("div", { class: "layers", role: "img", "aria-label": layers.map(([name, ms]) => `${name} ${ms.toFixed(2)} ms`).join(", "), children: layers.filter(([, ms]) => ms > 0).map(([name, ms], i) => /* @__PURE__ */ jsx25(
     "span",
     {
       class: `e${i}`,
@@ -990,27 +1123,27 @@ function Layers({ of }) {
 }
 
 // src/views/Steps.tsx
-import { jsx as jsx25, jsxs as jsxs16 } from "./preact.js";
-var Steps = ({ of }) => /* @__PURE__ */ jsx25("ol", { class: "steps", children: of.map((s) => /* @__PURE__ */ jsxs16("li", { children: [
-  /* @__PURE__ */ jsx25(State, { of: s.verdict }),
+import { jsx as jsx26, jsxs as jsxs17 } from "./preact.js";
+var Steps = ({ of, nth }) => /* @__PURE__ */ jsx26("ol", { class: "steps", children: of.map((s, i) => /* @__PURE__ */ jsxs17("li", { children: [
+  /* @__PURE__ */ jsx26(State, { of: s.verdict }),
   " ",
-  /* @__PURE__ */ jsx25(Words, { children: s.name }),
+  /* @__PURE__ */ jsx26(Words, { children: s.name }),
   ` ${s.ms} ms `,
-  s.detail ? /* @__PURE__ */ jsx25("small", { children: /* @__PURE__ */ jsx25(Words, { children: s.detail }) }) : null
-] }, `${s.name} ${s.ms}`)) });
+  s.detail ? /* @__PURE__ */ jsx26("small", { children: /* @__PURE__ */ jsx26(Words, { children: s.detail }) }) : null
+] }, `${nth} ${i}`)) });
 
 // src/views/Live.tsx
-import { Fragment as Fragment7, jsx as jsx26, jsxs as jsxs17 } from "./preact.js";
+import { Fragment as Fragment9, jsx as jsx27, jsxs as jsxs18 } from "./preact.js";
 function Live() {
   const [got] = useLoad(() => Promise.all([get("/v1/manifest"), get("/v1/mode"), choices()]), []);
-  return /* @__PURE__ */ jsx26(Loaded, { got, children: ([manifest, mode, found]) => /* @__PURE__ */ jsx26(Seen, { manifest, mode, found }) });
+  return /* @__PURE__ */ jsx27(Loaded, { got, children: ([manifest, mode, found]) => /* @__PURE__ */ jsx27(Seen, { manifest, mode, found }) });
 }
 var shownOperations = 20;
 function Seen({ manifest, mode, found }) {
   const slot = useSlot();
-  const [steps, setSteps] = useState7(manifest.steps);
+  const [steps, setSteps] = useState8({ nth: 0, list: manifest.steps });
   const [health, askHealth] = useLoad(() => get("/v1/health"), []);
-  const [now, setNow] = useState7(Date.now());
+  const [now, setNow] = useState8(Date.now());
   const soon = useRef6(0);
   const swapping = useRef6(false);
   useEffect4(() => {
@@ -1022,7 +1155,7 @@ function Seen({ manifest, mode, found }) {
   }, []);
   useLines((line) => {
     if (line.kind !== "step" || !line.step) {
-      if (line.operation) soon.current ||= window.setTimeout(() => {
+      soon.current ||= window.setTimeout(() => {
         soon.current = 0;
         setNow(Date.now());
       }, 500);
@@ -1030,49 +1163,49 @@ function Seen({ manifest, mode, found }) {
     }
     const step = line.step;
     const first = !swapping.current;
-    setSteps((before) => first ? [step] : [...before, step]);
+    setSteps(({ nth, list }) => first ? { nth: nth + 1, list: [step] } : { nth, list: [...list, step] });
     swapping.current = step.name !== "serve" && step.verdict !== "fail";
     if (step.name === "serve" && step.verdict === "pass") setTimeout(slot.again, 500);
   });
-  const lines3 = kept(now - 36e5);
-  const errors = lines3.filter((l) => l.code).length;
+  const lines4 = kept(now - 36e5);
+  const errors = lines4.filter((l) => l.code).length;
   const open4 = found.list.filter((s) => s.queued + s.pending + s.lost > 0);
   const sum = (of) => open4.reduce((n, s) => n + of(s), 0);
-  return /* @__PURE__ */ jsxs17(Fragment7, { children: [
-    /* @__PURE__ */ jsxs17("ul", { class: "tiles", children: [
-      /* @__PURE__ */ jsx26(Tile, { name: "serves", value: /* @__PURE__ */ jsx26(Words, { children: manifest.provider }) }),
-      /* @__PURE__ */ jsx26(Tile, { name: "mode", value: mode.read_only ? "read-only" : "writable" }),
-      /* @__PURE__ */ jsx26(Tile, { name: "operations", value: String(lines3.length) }),
-      /* @__PURE__ */ jsx26(Tile, { name: "errors", value: String(errors), bad: errors > 0 }),
-      /* @__PURE__ */ jsx26(Tile, { name: "queued", value: String(sum((s) => s.queued)) }),
-      /* @__PURE__ */ jsx26(Tile, { name: "pending", value: String(sum((s) => s.pending)) }),
-      /* @__PURE__ */ jsx26(Tile, { name: "lost", value: String(sum((s) => s.lost)), bad: sum((s) => s.lost) > 0 })
+  return /* @__PURE__ */ jsxs18(Fragment9, { children: [
+    /* @__PURE__ */ jsxs18("ul", { class: "tiles", children: [
+      /* @__PURE__ */ jsx27(Tile, { name: "serves", value: /* @__PURE__ */ jsx27(Words, { children: manifest.provider }) }),
+      /* @__PURE__ */ jsx27(Tile, { name: "mode", value: mode.read_only ? "read-only" : "writable" }),
+      /* @__PURE__ */ jsx27(Tile, { name: "operations", value: String(lines4.length) }),
+      /* @__PURE__ */ jsx27(Tile, { name: "errors", value: String(errors), bad: errors > 0 }),
+      /* @__PURE__ */ jsx27(Tile, { name: "queued", value: String(sum((s) => s.queued)) }),
+      /* @__PURE__ */ jsx27(Tile, { name: "pending", value: String(sum((s) => s.pending)) }),
+      /* @__PURE__ */ jsx27(Tile, { name: "lost", value: String(sum((s) => s.lost)), bad: sum((s) => s.lost) > 0 })
     ] }),
-    /* @__PURE__ */ jsxs17("section", { class: "card", children: [
-      /* @__PURE__ */ jsx26("h2", { children: "Latency" }),
-      /* @__PURE__ */ jsx26(Latency, { lines: lines3, now })
+    /* @__PURE__ */ jsxs18("section", { class: "card", children: [
+      /* @__PURE__ */ jsx27("h2", { children: "Latency" }),
+      /* @__PURE__ */ jsx27(Latency, { lines: lines4, now })
     ] }),
-    /* @__PURE__ */ jsxs17("section", { class: "card", children: [
-      /* @__PURE__ */ jsx26("h2", { children: "Operations" }),
-      /* @__PURE__ */ jsx26(Operations, { of: lines3.slice(-shownOperations).toReversed() })
+    /* @__PURE__ */ jsxs18("section", { class: "card", children: [
+      /* @__PURE__ */ jsx27("h2", { children: "Operations" }),
+      /* @__PURE__ */ jsx27(Operations, { of: lines4.slice(-shownOperations).toReversed() })
     ] }),
-    /* @__PURE__ */ jsxs17("section", { class: "card", children: [
-      /* @__PURE__ */ jsx26("h2", { children: "What is open" }),
-      /* @__PURE__ */ jsx26(Open, { list: open4 }),
-      /* @__PURE__ */ jsxs17("p", { class: "quiet", children: [
+    /* @__PURE__ */ jsxs18("section", { class: "card", children: [
+      /* @__PURE__ */ jsx27("h2", { children: "What is open" }),
+      /* @__PURE__ */ jsx27(Open, { list: open4 }),
+      /* @__PURE__ */ jsxs18("p", { class: "quiet", children: [
         `${found.list.length}${found.more ? " or more" : ""} scopes. `,
-        /* @__PURE__ */ jsx26(Link, { to: "turns", children: "Their turns" })
+        /* @__PURE__ */ jsx27(Link, { to: "turns", children: "Their turns" })
       ] })
     ] }),
-    /* @__PURE__ */ jsxs17("div", { class: "columns", children: [
-      /* @__PURE__ */ jsxs17("section", { class: "card", children: [
-        /* @__PURE__ */ jsx26("h2", { children: "Serving" }),
-        /* @__PURE__ */ jsx26(Facts, { of: [
+    /* @__PURE__ */ jsxs18("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs18("section", { class: "card", children: [
+        /* @__PURE__ */ jsx27("h2", { children: "Serving" }),
+        /* @__PURE__ */ jsx27(Facts, { of: [
           ["provider", manifest.provider],
           ["kind", manifest.condition_kind],
           ["module", `${manifest.module.name} ${manifest.module.version}`],
           ["sha256", manifest.module.sha256],
-          ["since", /* @__PURE__ */ jsx26(Time, { at: manifest.serving_since })],
+          ["since", /* @__PURE__ */ jsx27(Time, { at: manifest.serving_since })],
           ["load", manifest.load_generation],
           ["tokenizer", manifest.tokenizer],
           ["mode", mode.read_only ? "read-only" : "writable"],
@@ -1080,10 +1213,10 @@ function Seen({ manifest, mode, found }) {
           ["warnings", manifest.warnings ?? []]
         ] })
       ] }),
-      /* @__PURE__ */ jsxs17("section", { class: "card", children: [
-        /* @__PURE__ */ jsx26("h2", { children: "Backend" }),
-        /* @__PURE__ */ jsx26(Loaded, { got: health, children: (h) => /* @__PURE__ */ jsx26(Facts, { of: [
-          ["status", /* @__PURE__ */ jsx26(State, { of: h.status })],
+      /* @__PURE__ */ jsxs18("section", { class: "card", children: [
+        /* @__PURE__ */ jsx27("h2", { children: "Backend" }),
+        /* @__PURE__ */ jsx27(Loaded, { got: health, children: (h) => /* @__PURE__ */ jsx27(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx27(State, { of: h.status })],
           ["backend", h.backend_name],
           ["version", h.backend_version],
           ["isolation", h.isolation],
@@ -1091,47 +1224,47 @@ function Seen({ manifest, mode, found }) {
           ["answered in", `${h.latency_ms} ms`],
           ["warnings", h.warnings]
         ] }) }),
-        /* @__PURE__ */ jsx26("p", { children: /* @__PURE__ */ jsx26("button", { type: "button", onClick: askHealth, children: "Ask again" }) }),
-        /* @__PURE__ */ jsx26("h2", { children: "Steps" }),
-        /* @__PURE__ */ jsx26(Steps, { of: steps })
+        /* @__PURE__ */ jsx27("p", { children: /* @__PURE__ */ jsx27("button", { type: "button", onClick: askHealth, children: "Ask again" }) }),
+        /* @__PURE__ */ jsx27("h2", { children: "Steps" }),
+        /* @__PURE__ */ jsx27(Steps, { of: steps.list, nth: steps.nth })
       ] })
     ] })
   ] });
 }
-var Tile = ({ name, value, bad }) => /* @__PURE__ */ jsxs17("li", { class: "tile", children: [
-  /* @__PURE__ */ jsx26("span", { class: "quiet", children: name }),
-  /* @__PURE__ */ jsx26("b", { class: bad ? "bad" : "", children: value })
+var Tile = ({ name, value, bad }) => /* @__PURE__ */ jsxs18("li", { class: "tile", children: [
+  /* @__PURE__ */ jsx27("span", { class: "quiet", children: name }),
+  /* @__PURE__ */ jsx27("b", { class: bad ? "bad" : "", children: value })
 ] });
 function Open({ list }) {
   const [said, start] = useDoing();
   const settle = (scope) => start("asking the backend", async () => {
     const r = await post("/v1/readiness", { scope: asked(scope), timeout_ms: 0 });
     const ids = Object.entries(r.event_ids).map(([name, of]) => [name, of.slice(0, 20)]);
-    return /* @__PURE__ */ jsxs17(Fragment7, { children: [
-      /* @__PURE__ */ jsxs17("p", { children: [
-        /* @__PURE__ */ jsx26(Words, { children: nameOf(scope) }),
+    return /* @__PURE__ */ jsxs18(Fragment9, { children: [
+      /* @__PURE__ */ jsxs18("p", { children: [
+        /* @__PURE__ */ jsx27(Words, { children: nameOf(scope) }),
         ": ",
-        /* @__PURE__ */ jsx26(State, { of: r.status }),
+        /* @__PURE__ */ jsx27(State, { of: r.status }),
         ` by ${r.method}`
       ] }),
-      /* @__PURE__ */ jsx26(Facts, { of: ids })
+      /* @__PURE__ */ jsx27(Facts, { of: ids })
     ] });
   });
-  if (list.length === 0) return /* @__PURE__ */ jsx26("p", { children: "Every event of every scope is settled." });
-  return /* @__PURE__ */ jsxs17(Fragment7, { children: [
-    /* @__PURE__ */ jsx26(Table, { caption: "Scopes with open events", heads: ["scope", "queued", "pending", "lost", ""], rows: list.map((s) => [nameOf(s.scope), s.queued, s.pending, s.lost, /* @__PURE__ */ jsx26("button", { type: "button", onClick: () => settle(s.scope), children: "Look now" })]) }),
+  if (list.length === 0) return /* @__PURE__ */ jsx27("p", { children: "Every event of every scope is settled." });
+  return /* @__PURE__ */ jsxs18(Fragment9, { children: [
+    /* @__PURE__ */ jsx27(Table, { caption: "Scopes with open events", heads: ["scope", "queued", "pending", "lost", ""], rows: list.map((s) => [nameOf(s.scope), s.queued, s.pending, s.lost, /* @__PURE__ */ jsx27("button", { type: "button", onClick: () => settle(s.scope), children: "Look now" })]) }),
     said
   ] });
 }
 
 // src/views/Modules.tsx
-import { useState as useState9 } from "./preact.js";
+import { useState as useState10 } from "./preact.js";
 
 // src/views/Yaml.tsx
-import { useRef as useRef7, useState as useState8 } from "./preact.js";
-import { jsx as jsx27, jsxs as jsxs18 } from "./preact.js";
+import { useRef as useRef7, useState as useState9 } from "./preact.js";
+import { jsx as jsx28, jsxs as jsxs19 } from "./preact.js";
 function Yaml({ of }) {
-  const [given, setGiven] = useState8({});
+  const [given, setGiven] = useState9({});
   const form = useRef7(null);
   const schema = of.config_schema ?? {};
   const keys = Object.entries(schema.properties ?? {}).map(([name, s]) => ({
@@ -1139,16 +1272,16 @@ function Yaml({ of }) {
     schema: resolved(s, schema),
     required: (schema.required ?? []).includes(name)
   }));
-  return /* @__PURE__ */ jsxs18("section", { class: "card", children: [
-    /* @__PURE__ */ jsxs18("form", { ref: form, onInput: () => form.current && setGiven(typed(form.current)), onSubmit: (e) => e.preventDefault(), children: [
-      /* @__PURE__ */ jsxs18("label", { children: [
+  return /* @__PURE__ */ jsxs19("section", { class: "card", children: [
+    /* @__PURE__ */ jsxs19("form", { ref: form, onInput: () => form.current && setGiven(typed(form.current)), onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsxs19("label", { children: [
         "Provider",
-        /* @__PURE__ */ jsx27("select", { name: " provider", children: of.providers.map((p) => /* @__PURE__ */ jsx27("option", { value: p.name, children: p.name })) })
+        /* @__PURE__ */ jsx28("select", { name: " provider", children: of.providers.map((p) => /* @__PURE__ */ jsx28("option", { value: p.name, children: p.name })) })
       ] }),
-      keys.map((k) => /* @__PURE__ */ jsx27(SchemaField, { name: k.name, schema: k.schema, required: k.required }))
+      keys.map((k) => /* @__PURE__ */ jsx28(SchemaField, { name: k.name, schema: k.schema, required: k.required }))
     ] }),
-    /* @__PURE__ */ jsx27("p", { children: "For memhost.yaml. Keys that are empty have their default:" }),
-    /* @__PURE__ */ jsx27("pre", { tabIndex: 0, "aria-label": "YAML", children: yaml(of, keys, given) })
+    /* @__PURE__ */ jsx28("p", { children: "For memhost.yaml. Keys that are empty have their default:" }),
+    /* @__PURE__ */ jsx28("pre", { tabIndex: 0, "aria-label": "YAML", children: yaml(of, keys, given) })
   ] });
 }
 function yaml(of, keys, given) {
@@ -1171,48 +1304,48 @@ function yaml(of, keys, given) {
     const from = keys.find((k) => origin?.from === `/${k.name}`);
     return from && (typedIn(from.name) || (typeof from.schema.default === "string" ? from.schema.default : "")) || "URL";
   };
-  const lines3 = keys.map(line).filter(Boolean);
+  const lines4 = keys.map(line).filter(Boolean);
   const secrets = keys.filter((k) => isSecret(k.schema) && typedIn(k.name) !== "").map((k) => `  ${JSON.stringify(typedIn(k.name))}: {env: ${typedIn(k.name).toUpperCase().replace(/[^A-Z0-9]/g, "_")}, origin: ${JSON.stringify(originOf(k.name))}}`);
   return [
     `memory:`,
     `  ${word}: ${chosen.name}`,
     `  ${word}s:`,
-    `    ${chosen.name}:${lines3.length === 0 ? " {}" : ""}`,
-    ...lines3.map((l) => `      ${l}`),
+    `    ${chosen.name}:${lines4.length === 0 ? " {}" : ""}`,
+    ...lines4.map((l) => `      ${l}`),
     ...secrets.length === 0 ? [] : ["secrets:", ...secrets]
   ].join("\n") + "\n";
 }
 
 // src/views/Modules.tsx
-import { Fragment as Fragment8, jsx as jsx28, jsxs as jsxs19 } from "./preact.js";
+import { Fragment as Fragment10, jsx as jsx29, jsxs as jsxs20 } from "./preact.js";
 function Modules() {
   const [got] = useLoad(() => Promise.all([
     get("/v1/manifest"),
     get("/v1/modules").catch((e) => e)
   ]), []);
-  return /* @__PURE__ */ jsxs19(Fragment8, { children: [
-    /* @__PURE__ */ jsx28("h2", { children: "Modules" }),
-    /* @__PURE__ */ jsx28(Loaded, { got, children: ([manifest, listed]) => /* @__PURE__ */ jsxs19(Fragment8, { children: [
-      listed instanceof Error ? /* @__PURE__ */ jsx28(Failure, { of: listed }) : /* @__PURE__ */ jsx28(Choose, { of: listed.modules ?? [], serving: manifest.module.sha256 }),
-      /* @__PURE__ */ jsx28("h2", { children: "Configuration in effect" }),
-      /* @__PURE__ */ jsx28(Json, { of: manifest.config }),
-      /* @__PURE__ */ jsxs19("details", { children: [
-        /* @__PURE__ */ jsx28("summary", { children: "The whole run manifest" }),
-        /* @__PURE__ */ jsx28(Json, { of: { ...manifest, scopes: void 0 } })
+  return /* @__PURE__ */ jsxs20(Fragment10, { children: [
+    /* @__PURE__ */ jsx29("h2", { children: "Modules" }),
+    /* @__PURE__ */ jsx29(Loaded, { got, children: ([manifest, listed]) => /* @__PURE__ */ jsxs20(Fragment10, { children: [
+      listed instanceof Error ? /* @__PURE__ */ jsx29(Failure, { of: listed }) : /* @__PURE__ */ jsx29(Choose, { of: listed.modules ?? [], serving: manifest.module.sha256 }),
+      /* @__PURE__ */ jsx29("h2", { children: "Configuration in effect" }),
+      /* @__PURE__ */ jsx29(Json, { of: manifest.config }),
+      /* @__PURE__ */ jsxs20("details", { children: [
+        /* @__PURE__ */ jsx29("summary", { children: "The whole run manifest" }),
+        /* @__PURE__ */ jsx29(Json, { of: { ...manifest, scopes: void 0 } })
       ] })
     ] }) })
   ] });
 }
 function Choose({ of, serving }) {
-  const [chosen, choose] = useState9(0);
+  const [chosen, choose] = useState10(0);
   const serves = (m) => m.sha256 === serving ? 1 : 0;
   const all = of.toSorted((a, b) => serves(b) - serves(a) || a.name.localeCompare(b.name));
-  return /* @__PURE__ */ jsxs19(Fragment8, { children: [
-    /* @__PURE__ */ jsx28("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs19("label", { class: "wide", children: [
+  return /* @__PURE__ */ jsxs20(Fragment10, { children: [
+    /* @__PURE__ */ jsx29("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs20("label", { class: "wide", children: [
       "Module",
-      /* @__PURE__ */ jsx28("select", { value: String(chosen), onChange: (e) => choose(e.currentTarget.selectedIndex), children: all.map((m, i) => /* @__PURE__ */ jsx28("option", { value: String(i), children: `${m.name} ${m.version}${serves(m) ? " (serves)" : ""}` })) })
+      /* @__PURE__ */ jsx29("select", { value: String(chosen), onChange: (e) => choose(e.currentTarget.selectedIndex), children: all.map((m, i) => /* @__PURE__ */ jsx29("option", { value: String(i), children: `${m.name} ${m.version}${serves(m) ? " (serves)" : ""}` })) })
     ] }) }),
-    all[chosen] ? /* @__PURE__ */ jsx28(Shown, { of: all[chosen] }, chosen) : null
+    all[chosen] ? /* @__PURE__ */ jsx29(Shown, { of: all[chosen] }, chosen) : null
   ] });
 }
 var params = (d) => {
@@ -1222,9 +1355,9 @@ var params = (d) => {
 var named = (list) => (list ?? []).map((d) => [d.name, params(d), d.about ?? ""]);
 function Shown({ of: m }) {
   const f = declaredBy(m);
-  return /* @__PURE__ */ jsxs19(Fragment8, { children: [
-    /* @__PURE__ */ jsx28("p", { class: "lead", children: /* @__PURE__ */ jsx28(Words, { children: f.description ?? "" }) }),
-    /* @__PURE__ */ jsx28("section", { class: "card", children: /* @__PURE__ */ jsx28(Facts, { of: [
+  return /* @__PURE__ */ jsxs20(Fragment10, { children: [
+    /* @__PURE__ */ jsx29("p", { class: "lead", children: /* @__PURE__ */ jsx29(Words, { children: f.description ?? "" }) }),
+    /* @__PURE__ */ jsx29("section", { class: "card", children: /* @__PURE__ */ jsx29(Facts, { of: [
       ["module", `${m.name} ${m.version}`],
       ["sha256", m.sha256],
       ["bytes", m.bytes],
@@ -1235,8 +1368,8 @@ function Shown({ of: m }) {
       ["capabilities", m.capabilities],
       ["warnings", m.warnings ?? []]
     ] }) }),
-    /* @__PURE__ */ jsx28(Some, { title: "Providers", heads: ["name", "kind", "note"], rows: f.providers.map((p) => [p.name, p.kind, p.note ?? ""]) }),
-    /* @__PURE__ */ jsx28(
+    /* @__PURE__ */ jsx29(Some, { title: "Providers", heads: ["name", "kind", "note"], rows: f.providers.map((p) => [p.name, p.kind, p.note ?? ""]) }),
+    /* @__PURE__ */ jsx29(
       Some,
       {
         title: "Routes: all that the module can send",
@@ -1244,94 +1377,94 @@ function Shown({ of: m }) {
         rows: (f.routes ?? []).map((r) => [r.name, r.class, r.origin, r.statement ?? `${r.method} ${r.path}`])
       }
     ),
-    /* @__PURE__ */ jsx28(Some, { title: "Native queries", heads: ["name", "parameters", "what it is"], rows: named(f.native_queries) }),
-    /* @__PURE__ */ jsx28(Some, { title: "Native mutations", heads: ["name", "parameters", "what it is"], rows: named(f.native_mutations) }),
-    /* @__PURE__ */ jsx28("h2", { children: "Configure it" }),
-    /* @__PURE__ */ jsx28(Yaml, { of: f }),
-    /* @__PURE__ */ jsxs19("details", { children: [
-      /* @__PURE__ */ jsx28("summary", { children: "Schema of the configuration" }),
-      /* @__PURE__ */ jsx28(Json, { of: f.config_schema })
+    /* @__PURE__ */ jsx29(Some, { title: "Native queries", heads: ["name", "parameters", "what it is"], rows: named(f.native_queries) }),
+    /* @__PURE__ */ jsx29(Some, { title: "Native mutations", heads: ["name", "parameters", "what it is"], rows: named(f.native_mutations) }),
+    /* @__PURE__ */ jsx29("h2", { children: "Configure it" }),
+    /* @__PURE__ */ jsx29(Yaml, { of: f }),
+    /* @__PURE__ */ jsxs20("details", { children: [
+      /* @__PURE__ */ jsx29("summary", { children: "Schema of the configuration" }),
+      /* @__PURE__ */ jsx29(Json, { of: f.config_schema })
     ] })
   ] });
 }
-var Some = ({ title, heads: heads2, rows }) => rows.length === 0 ? null : /* @__PURE__ */ jsxs19("section", { class: "card", children: [
-  /* @__PURE__ */ jsx28("h3", { children: title }),
-  /* @__PURE__ */ jsx28(Table, { caption: title, heads: heads2, rows })
+var Some = ({ title, heads: heads2, rows }) => rows.length === 0 ? null : /* @__PURE__ */ jsxs20("section", { class: "card", children: [
+  /* @__PURE__ */ jsx29("h3", { children: title }),
+  /* @__PURE__ */ jsx29(Table, { caption: title, heads: heads2, rows })
 ] });
 
 // src/views/Provider.tsx
-import { useState as useState10 } from "./preact.js";
+import { useState as useState11 } from "./preact.js";
 
 // src/views/Answered.tsx
-import { Fragment as Fragment9, jsx as jsx29, jsxs as jsxs20 } from "./preact.js";
+import { Fragment as Fragment11, jsx as jsx30, jsxs as jsxs21 } from "./preact.js";
 var at2 = (v, pointer) => (pointer ?? "").split("/").slice(1).reduce((o, k) => o !== null && typeof o === "object" ? o[k.replaceAll("~1", "/").replaceAll("~0", "~")] : void 0, v);
 var plain = (v) => v === void 0 || v === null || v === false ? "" : v === true ? "*" : typeof v === "object" ? JSON.stringify(v) : String(v);
 var cut = (text, n) => n ? [...text].slice(0, n).join("") : text;
 function Answered({ show, of }) {
   const part = show ? at2(of, show.at) : void 0;
-  if (show?.as === "text" && typeof part === "string") return /* @__PURE__ */ jsx29("pre", { dir: "auto", tabIndex: 0, class: "words", children: part });
+  if (show?.as === "text" && typeof part === "string") return /* @__PURE__ */ jsx30("pre", { dir: "auto", tabIndex: 0, class: "words", children: part });
   const rows = Array.isArray(part) ? part : part !== null && typeof part === "object" ? [part] : void 0;
-  if (show?.as !== "table" || !rows) return /* @__PURE__ */ jsx29(Json, { of });
-  if (rows.length === 0) return /* @__PURE__ */ jsx29("p", { children: "There is nothing." });
+  if (show?.as !== "table" || !rows) return /* @__PURE__ */ jsx30(Json, { of });
+  if (rows.length === 0) return /* @__PURE__ */ jsx30("p", { children: "There is nothing." });
   const under = show.below ?? [];
   const below2 = (row2) => under.flatMap((p) => [at2(row2, p)].flat()).map((v) => plain(v?.text ?? v)).filter(Boolean).join("\n");
   const next = show.next ? at2(of, show.next) : void 0;
-  return /* @__PURE__ */ jsxs20(Fragment9, { children: [
-    /* @__PURE__ */ jsx29(
+  return /* @__PURE__ */ jsxs21(Fragment11, { children: [
+    /* @__PURE__ */ jsx30(
       Table,
       {
         caption: "Answer",
         heads: [...(show.columns ?? []).map((c) => c.title), ...under.length > 0 ? [""] : []],
         rows: rows.map((row2) => [
           ...(show.columns ?? []).map((c) => cut(plain(at2(row2, c.at)), c.cut)),
-          ...under.length > 0 ? [/* @__PURE__ */ jsx29("pre", { dir: "auto", class: "words", children: below2(row2) })] : []
+          ...under.length > 0 ? [/* @__PURE__ */ jsx30("pre", { dir: "auto", class: "words", children: below2(row2) })] : []
         ])
       }
     ),
-    next ? /* @__PURE__ */ jsxs20("p", { children: [
+    next ? /* @__PURE__ */ jsxs21("p", { children: [
       "There is more: after ",
-      /* @__PURE__ */ jsx29(Words, { children: next })
+      /* @__PURE__ */ jsx30(Words, { children: next })
     ] }) : null
   ] });
 }
 
 // src/views/Provider.tsx
-import { Fragment as Fragment10, jsx as jsx30, jsxs as jsxs21 } from "./preact.js";
+import { Fragment as Fragment12, jsx as jsx31, jsxs as jsxs22 } from "./preact.js";
 var declares = (c, mode) => (c.native_queries ?? []).length > 0 || mode === "on" && (c.native_mutations ?? []).length > 0;
 function Provider() {
   const [got] = useLoad(() => Promise.all([choices(), get("/v1/capabilities")]), []);
-  return /* @__PURE__ */ jsxs21(Fragment10, { children: [
-    /* @__PURE__ */ jsx30("h2", { children: "Provider" }),
-    /* @__PURE__ */ jsx30(Loaded, { got, children: ([found, c]) => found.list.length === 0 ? /* @__PURE__ */ jsx30(Nothing, {}) : /* @__PURE__ */ jsx30(Choose2, { found, of: c }) })
+  return /* @__PURE__ */ jsxs22(Fragment12, { children: [
+    /* @__PURE__ */ jsx31("h2", { children: "Provider" }),
+    /* @__PURE__ */ jsx31(Loaded, { got, children: ([found, c]) => found.list.length === 0 ? /* @__PURE__ */ jsx31(Nothing, {}) : /* @__PURE__ */ jsx31(Choose2, { found, of: c }) })
   ] });
 }
 function Choose2({ found, of }) {
   const slot = useSlot();
-  const [name, setName] = useState10(nameOf(found.list[0].scope));
-  const [chosen, choose] = useState10(0);
+  const [name, setName] = useState11(nameOf(found.list[0].scope));
+  const [chosen, choose] = useState11(0);
   const all = [
     ...(of.native_queries ?? []).map((d) => ({ d, change: false })),
     ...(slot.settings.mode === "on" ? of.native_mutations ?? [] : []).map((d) => ({ d, change: true }))
   ];
-  return /* @__PURE__ */ jsxs21(Fragment10, { children: [
-    /* @__PURE__ */ jsxs21("p", { class: "lead", children: [
+  return /* @__PURE__ */ jsxs22(Fragment12, { children: [
+    /* @__PURE__ */ jsxs22("p", { class: "lead", children: [
       "What the module of ",
-      /* @__PURE__ */ jsx30(Words, { children: of.provider }),
+      /* @__PURE__ */ jsx31(Words, { children: of.provider }),
       " declares, in its own words."
     ] }),
-    /* @__PURE__ */ jsxs21("form", { onSubmit: (e) => e.preventDefault(), children: [
-      /* @__PURE__ */ jsx30(ScopeChoice, { found, value: name, onChange: setName }),
-      /* @__PURE__ */ jsxs21("label", { class: "wide", children: [
+    /* @__PURE__ */ jsxs22("form", { onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsx31(ScopeChoice, { found, value: name, onChange: setName }),
+      /* @__PURE__ */ jsxs22("label", { class: "wide", children: [
         "Query or change",
-        /* @__PURE__ */ jsx30("select", { value: String(chosen), onChange: (e) => choose(Number(e.currentTarget.value)), children: all.map(({ d, change }, i) => /* @__PURE__ */ jsx30("option", { value: String(i), children: `${d.name}${change ? " (a change)" : ""}` })) })
+        /* @__PURE__ */ jsx31("select", { value: String(chosen), onChange: (e) => choose(Number(e.currentTarget.value)), children: all.map(({ d, change }, i) => /* @__PURE__ */ jsx31("option", { value: String(i), children: `${d.name}${change ? " (a change)" : ""}` })) })
       ] })
     ] }),
-    all[chosen] ? /* @__PURE__ */ jsx30(Form2, { of: all[chosen], scope: scopeOf(found, name) }, chosen) : null
+    all[chosen] ? /* @__PURE__ */ jsx31(Form2, { of: all[chosen], scope: scopeOf(found, name) }, chosen) : null
   ] });
 }
 function Form2({ of: { d, change }, scope }) {
   const schema = d.schema ?? older(d.params ?? "");
-  const [faults, setFaults] = useState10({});
+  const [faults, setFaults] = useState11({});
   const [answer, start] = useDoing();
   const submit = async (e) => {
     e.preventDefault();
@@ -1351,19 +1484,19 @@ function Form2({ of: { d, change }, scope }) {
     await start("asking", async () => {
       if (!change) {
         const r2 = await post("/v1/native-query", { scope, name: d.name, params: params2 });
-        return /* @__PURE__ */ jsx30(Answered, { show: d.show, of: r2.result });
+        return /* @__PURE__ */ jsx31(Answered, { show: d.show, of: r2.result });
       }
       const r = await post("/v1/mutations", { scope, name: d.name, params: params2, reason: "asked for on the page" });
-      return /* @__PURE__ */ jsxs21(Fragment10, { children: [
-        /* @__PURE__ */ jsx30("p", { children: /* @__PURE__ */ jsx30(Words, { children: r.status }) }),
-        /* @__PURE__ */ jsx30(Answered, { show: d.show, of: r.trace?.details ?? {} })
+      return /* @__PURE__ */ jsxs22(Fragment12, { children: [
+        /* @__PURE__ */ jsx31("p", { children: /* @__PURE__ */ jsx31(Words, { children: r.status }) }),
+        /* @__PURE__ */ jsx31(Answered, { show: d.show, of: r.trace?.details ?? {} })
       ] });
     });
   };
-  return /* @__PURE__ */ jsxs21("section", { class: "card", children: [
-    /* @__PURE__ */ jsx30("p", { children: /* @__PURE__ */ jsx30(Words, { children: d.about ?? "" }) }),
-    /* @__PURE__ */ jsxs21("form", { onSubmit: submit, children: [
-      Object.entries(schema.properties ?? {}).map(([name, s]) => /* @__PURE__ */ jsx30(
+  return /* @__PURE__ */ jsxs22("section", { class: "card", children: [
+    /* @__PURE__ */ jsx31("p", { children: /* @__PURE__ */ jsx31(Words, { children: d.about ?? "" }) }),
+    /* @__PURE__ */ jsxs22("form", { onSubmit: submit, children: [
+      Object.entries(schema.properties ?? {}).map(([name, s]) => /* @__PURE__ */ jsx31(
         SchemaField,
         {
           name,
@@ -1372,7 +1505,7 @@ function Form2({ of: { d, change }, scope }) {
           fault: faults[name]
         }
       )),
-      /* @__PURE__ */ jsx30("button", { class: "act", children: change ? "Change" : "Ask" })
+      /* @__PURE__ */ jsx31("button", { class: "act", children: change ? "Change" : "Ask" })
     ] }),
     answer
   ] });
@@ -1386,22 +1519,22 @@ function older(params2) {
 }
 
 // src/views/People.tsx
-import { useEffect as useEffect9, useMemo, useState as useState14 } from "./preact.js";
+import { useEffect as useEffect9, useMemo as useMemo2, useState as useState16 } from "./preact.js";
 
 // src/views/Import.tsx
-import { useEffect as useEffect5, useState as useState11 } from "./preact.js";
-import { Fragment as Fragment11, jsx as jsx31, jsxs as jsxs22 } from "./preact.js";
+import { useEffect as useEffect5, useState as useState12 } from "./preact.js";
+import { Fragment as Fragment13, jsx as jsx32, jsxs as jsxs23 } from "./preact.js";
 var largest = 256 << 20;
 var every2 = 500;
 function Import({ first, started, done }) {
   const { settings } = useSlot();
-  const [check, setCheck] = useState11(null);
-  const [over, setOver] = useState11(false);
+  const [check, setCheck] = useState12(null);
+  const [over, setOver] = useState12(false);
   const [doing, start, clear] = useDoing();
   if (settings.mode !== "on") {
-    return first ? /* @__PURE__ */ jsxs22("p", { class: "quiet", children: [
+    return first ? /* @__PURE__ */ jsxs23("p", { class: "quiet", children: [
       "Nothing was recorded yet. This page reads only: ",
-      /* @__PURE__ */ jsx31("code", { children: "memhost record FILE" }),
+      /* @__PURE__ */ jsx32("code", { children: "memhost record FILE" }),
       " brings a conversation."
     ] }) : null;
   }
@@ -1409,9 +1542,9 @@ function Import({ first, started, done }) {
     setCheck(null);
     return start(`reading ${name}`, async () => {
       if (file.size > largest) {
-        return /* @__PURE__ */ jsxs22("p", { children: [
+        return /* @__PURE__ */ jsxs23("p", { children: [
           "The file is larger than 256 MiB. This command reads it: ",
-          /* @__PURE__ */ jsx31("code", { children: "memhost record FILE" })
+          /* @__PURE__ */ jsx32("code", { children: "memhost record FILE" })
         ] });
       }
       setCheck(await send("/v1/import", file, /\.zip$/i.test(name) ? "application/zip" : "application/json"));
@@ -1429,8 +1562,8 @@ function Import({ first, started, done }) {
     const file = e.dataTransfer?.files[0];
     if (file) void read(file, file.name);
   };
-  const form = /* @__PURE__ */ jsxs22(Fragment11, { children: [
-    /* @__PURE__ */ jsxs22(
+  const form = /* @__PURE__ */ jsxs23(Fragment13, { children: [
+    /* @__PURE__ */ jsxs23(
       "div",
       {
         class: `drop ${over ? "over" : ""}`,
@@ -1441,41 +1574,41 @@ function Import({ first, started, done }) {
         onDragLeave: () => setOver(false),
         onDrop: dropped,
         children: [
-          /* @__PURE__ */ jsxs22("label", { children: [
+          /* @__PURE__ */ jsxs23("label", { children: [
             "Drop a file here, or choose one",
-            /* @__PURE__ */ jsx31("input", { type: "file", accept: ".json,.jsonl,.zip", onChange: (e) => {
+            /* @__PURE__ */ jsx32("input", { type: "file", accept: ".json,.jsonl,.zip", onChange: (e) => {
               const file = e.currentTarget.files?.[0];
               if (file) void read(file, file.name);
             } })
           ] }),
-          /* @__PURE__ */ jsx31("p", { class: "quiet", children: "An export of ChatGPT or Claude, a log of Claude Code or Codex, Gemini's activity, or messages with times: JSON, JSON Lines or ZIP, at most 256 MiB. Nothing is recorded before you have seen what it holds." })
+          /* @__PURE__ */ jsx32("p", { class: "quiet", children: "An export of ChatGPT or Claude, a log of Claude Code or Codex, Gemini's activity, or messages with times: JSON, JSON Lines or ZIP, at most 256 MiB. Nothing is recorded before you have seen what it holds." })
         ]
       }
     ),
-    first ? /* @__PURE__ */ jsx31("p", { class: "buttons", children: /* @__PURE__ */ jsx31("button", { type: "button", onClick: example, children: "Try it with the example conversation" }) }) : null,
+    first ? /* @__PURE__ */ jsx32("p", { class: "buttons", children: /* @__PURE__ */ jsx32("button", { type: "button", onClick: example, children: "Try it with the example conversation" }) }) : null,
     doing,
-    check ? /* @__PURE__ */ jsx31(Found2, { of: check, started, done: () => {
+    check ? /* @__PURE__ */ jsx32(Found2, { of: check, started, done: () => {
       setCheck(null);
       clear();
       done();
     } }) : null
   ] });
-  return first ? /* @__PURE__ */ jsxs22("div", { class: "empty", children: [
-    /* @__PURE__ */ jsxs22("p", { children: [
-      /* @__PURE__ */ jsx31("strong", { children: "Nothing was recorded yet." }),
+  return first ? /* @__PURE__ */ jsxs23("div", { class: "empty", children: [
+    /* @__PURE__ */ jsxs23("p", { children: [
+      /* @__PURE__ */ jsx32("strong", { children: "Nothing was recorded yet." }),
       " An agent records as it talks; to look around first, bring a conversation."
     ] }),
     form
-  ] }) : /* @__PURE__ */ jsxs22("details", { class: "import", children: [
-    /* @__PURE__ */ jsx31("summary", { children: "Bring a conversation" }),
+  ] }) : /* @__PURE__ */ jsxs23("details", { class: "import", children: [
+    /* @__PURE__ */ jsx32("summary", { children: "Bring a conversation" }),
     form
   ] });
 }
 function Found2({ of: c, started, done }) {
-  const [run, setRun] = useState11("default");
-  const [person, setPerson] = useState11("");
-  const [progress, setProgress] = useState11(null);
-  const [failed, setFailed] = useState11(null);
+  const [run, setRun] = useState12("default");
+  const [person, setPerson] = useState12("");
+  const [progress, setProgress] = useState12(null);
+  const [failed, setFailed] = useState12(null);
   const moving = progress?.state === "recording";
   useEffect5(() => {
     if (!moving) return void 0;
@@ -1497,10 +1630,10 @@ function Found2({ of: c, started, done }) {
       setFailed(problem);
     }
   };
-  if (progress) return /* @__PURE__ */ jsx31(Recorded, { of: progress, done });
-  return /* @__PURE__ */ jsxs22("form", { class: "card", onSubmit: record, "aria-label": "What the file holds", children: [
-    /* @__PURE__ */ jsx31("h3", { children: c.confirmation ? `This is ${c.title}` : "Nothing in it can be recorded" }),
-    /* @__PURE__ */ jsx31(Facts, { of: [
+  if (progress) return /* @__PURE__ */ jsx32(Recorded, { of: progress, done });
+  return /* @__PURE__ */ jsxs23("form", { class: "card", onSubmit: record, "aria-label": "What the file holds", children: [
+    /* @__PURE__ */ jsx32("h3", { children: c.confirmation ? `This is ${c.title}` : "Nothing in it can be recorded" }),
+    /* @__PURE__ */ jsx32(Facts, { of: [
       ["conversations", c.talks || ""],
       ["turns", c.events],
       ["messages", c.messages],
@@ -1510,84 +1643,157 @@ function Found2({ of: c, started, done }) {
       ["left out", c.left_out.join(", ")],
       ["cannot be read", c.cannot_be_read || ""]
     ] }),
-    c.problems.length > 0 ? /* @__PURE__ */ jsx31("ul", { children: c.problems.map((p) => /* @__PURE__ */ jsx31("li", { children: /* @__PURE__ */ jsx31(Words, { children: p }) }, p)) }) : null,
-    c.needs_scope && c.confirmation ? /* @__PURE__ */ jsxs22("p", { class: "fields", children: [
-      /* @__PURE__ */ jsxs22("label", { children: [
+    c.problems.length > 0 ? /* @__PURE__ */ jsx32("ul", { children: c.problems.map((p) => /* @__PURE__ */ jsx32("li", { children: /* @__PURE__ */ jsx32(Words, { children: p }) }, p)) }) : null,
+    c.needs_scope && c.confirmation ? /* @__PURE__ */ jsxs23("p", { class: "fields", children: [
+      /* @__PURE__ */ jsxs23("label", { children: [
         "Person",
-        /* @__PURE__ */ jsx31("input", { required: true, value: person, onInput: (e) => setPerson(e.currentTarget.value) })
+        /* @__PURE__ */ jsx32("input", { required: true, value: person, onInput: (e) => setPerson(e.currentTarget.value) })
       ] }),
-      /* @__PURE__ */ jsxs22("label", { children: [
+      /* @__PURE__ */ jsxs23("label", { children: [
         "Run",
-        /* @__PURE__ */ jsx31("input", { required: true, value: run, onInput: (e) => setRun(e.currentTarget.value) })
+        /* @__PURE__ */ jsx32("input", { required: true, value: run, onInput: (e) => setRun(e.currentTarget.value) })
       ] })
     ] }) : null,
-    c.confirmation ? /* @__PURE__ */ jsx31("p", { class: "buttons", children: /* @__PURE__ */ jsx31("button", { type: "submit", class: "act", children: `Record ${c.events} ${c.events === 1 ? "turn" : "turns"}` }) }) : null,
-    failed ? /* @__PURE__ */ jsx31(Failure, { of: failed }) : null
+    c.confirmation ? /* @__PURE__ */ jsx32("p", { class: "buttons", children: /* @__PURE__ */ jsx32("button", { type: "submit", class: "act", children: `Record ${c.events} ${c.events === 1 ? "turn" : "turns"}` }) }) : null,
+    failed ? /* @__PURE__ */ jsx32(Failure, { of: failed }) : null
   ] });
 }
 function Recorded({ of: p, done }) {
   const tried = p.recorded + p.known + p.not_kept + p.failed;
-  return /* @__PURE__ */ jsxs22("div", { class: "card", role: "status", children: [
-    /* @__PURE__ */ jsx31("h3", { children: p.state === "recording" ? "Recording" : p.state === "done" ? "Recorded" : "It stopped" }),
-    /* @__PURE__ */ jsx31("progress", { max: Math.max(1, p.events), value: tried, "aria-label": "turns recorded" }),
-    /* @__PURE__ */ jsx31(Facts, { of: [
+  return /* @__PURE__ */ jsxs23("div", { class: "card", role: "status", children: [
+    /* @__PURE__ */ jsx32("h3", { children: p.state === "recording" ? "Recording" : p.state === "done" ? "Recorded" : "It stopped" }),
+    /* @__PURE__ */ jsx32("progress", { max: Math.max(1, p.events), value: tried, "aria-label": "turns recorded" }),
+    /* @__PURE__ */ jsx32(Facts, { of: [
       ["turns", `${tried} of ${p.events}`],
       ["recorded now", p.recorded],
       ["were there already", p.known || ""],
       ["not kept by this memory", p.not_kept || ""],
       ["failed", p.failed || ""]
     ] }),
-    p.error ? /* @__PURE__ */ jsx31(Failure, { of: p.error }) : null,
-    p.problems.length > 0 ? /* @__PURE__ */ jsx31("ul", { children: p.problems.map((t) => /* @__PURE__ */ jsx31("li", { children: /* @__PURE__ */ jsx31(Words, { children: t }) }, t)) }) : null,
-    p.state === "recording" ? null : /* @__PURE__ */ jsx31("p", { class: "buttons", children: /* @__PURE__ */ jsx31("button", { type: "button", class: "act", onClick: done, children: "Show the people" }) })
+    p.error ? /* @__PURE__ */ jsx32(Failure, { of: p.error }) : null,
+    p.problems.length > 0 ? /* @__PURE__ */ jsx32("ul", { children: p.problems.map((t) => /* @__PURE__ */ jsx32("li", { children: /* @__PURE__ */ jsx32(Words, { children: t }) }, t)) }) : null,
+    p.state === "recording" ? null : /* @__PURE__ */ jsx32("p", { class: "buttons", children: /* @__PURE__ */ jsx32("button", { type: "button", class: "act", onClick: done, children: "Show the people" }) })
   ] });
 }
 
 // src/views/Person.tsx
-import { useEffect as useEffect8, useRef as useRef8, useState as useState13 } from "./preact.js";
+import { useEffect as useEffect8, useMemo, useRef as useRef9, useState as useState15 } from "./preact.js";
 
 // src/views/Conversation.tsx
 import { useEffect as useEffect6 } from "./preact.js";
-import { Fragment as Fragment12, jsx as jsx32, jsxs as jsxs23 } from "./preact.js";
-function Conversation({ turns: listed, archive, search, turn, lit, items, look }) {
+
+// src/views/TurnChange.tsx
+import { useRef as useRef8, useState as useState13 } from "./preact.js";
+import { Fragment as Fragment14, jsx as jsx33, jsxs as jsxs24 } from "./preact.js";
+function TurnChange({ of: { listed, said }, items, scope, provider, archive, forgets, changed }) {
+  const [correcting, correct] = useState13(false);
+  const [doing, start] = useDoing();
+  const form = useRef8(null);
+  const id = listed.event_id;
+  const kept2 = listed.receipt?.native_ids ?? [];
+  const parts = [archive ? "the turn in the archive" : "", !forgets ? "" : items.length > 0 ? `${items.length} ${items.length === 1 ? "item" : "items"} that ${provider} made of it` : kept2.length > 0 ? `what ${provider} kept of it (${kept2.slice(0, 5).join(", ")})` : `what ${provider} made of it`].filter(Boolean);
+  const goes = `At least this goes: ${parts.join(", and ")}. ${forgets ? "" : `${provider} cannot forget: what it holds stays until the scope is erased. `}Nothing brings it back.`;
+  const remove = () => post("/v1/forget", { scope, event_ids: [id], reason: "asked on the page" });
+  const told = (r) => /* @__PURE__ */ jsx33(Facts, { of: [
+    ["status", /* @__PURE__ */ jsx33(State, { of: r.status })],
+    ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain]
+  ] });
+  const forget = async () => {
+    if (!await confirm("Forget this turn?", goes, "Forget it")) return;
+    await start("forgetting", async () => {
+      const receipt = await remove();
+      changed();
+      return told(receipt);
+    });
+  };
+  const replace = async (e) => {
+    e.preventDefault();
+    if (!said || !form.current) return;
+    const texts = [...form.current.querySelectorAll("textarea")].map((t) => t.value);
+    if (!await confirm("Correct this turn?", `${goes} The corrected turn is recorded in its place, at the same time in the same session.`, "Correct it")) return;
+    await start("correcting", async () => {
+      const receipt = await remove();
+      await post("/v1/events", {
+        ...said,
+        event_id: `${id}-${Date.now().toString(36)}`,
+        messages: said.messages.map((m, i) => ({ ...m, content: texts[i] }))
+      });
+      correct(false);
+      changed();
+      return told(receipt);
+    });
+  };
+  return /* @__PURE__ */ jsxs24(Fragment14, { children: [
+    /* @__PURE__ */ jsxs24("p", { class: "quiet row change", children: [
+      forgets && said ? /* @__PURE__ */ jsx33(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          "aria-label": `Correct ${id}`,
+          "aria-expanded": correcting,
+          onClick: () => correct(!correcting),
+          children: "correct"
+        }
+      ) : null,
+      /* @__PURE__ */ jsx33("button", { type: "button", class: "link bad", "aria-label": `Forget ${id}`, onClick: forget, children: "forget" })
+    ] }),
+    correcting && said ? /* @__PURE__ */ jsxs24("form", { ref: form, onSubmit: replace, children: [
+      said.messages.map((m) => /* @__PURE__ */ jsxs24("label", { class: "wide", children: [
+        m.name || m.role,
+        /* @__PURE__ */ jsx33("textarea", { dir: "auto", class: "words", required: true, rows: 3, children: m.content ?? "" })
+      ] })),
+      /* @__PURE__ */ jsxs24("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx33("button", { class: "act", children: "Correct it" }),
+        /* @__PURE__ */ jsx33("button", { type: "button", onClick: () => correct(false), children: "Leave it" })
+      ] })
+    ] }) : null,
+    doing
+  ] });
+}
+
+// src/views/Conversation.tsx
+import { Fragment as Fragment15, jsx as jsx34, jsxs as jsxs25 } from "./preact.js";
+var wordsIn = ({ listed, said }) => [listed.event_id, ...(said?.messages ?? []).flatMap((m) => [m.name || m.role, m.content ?? ""])].join("\n");
+function Conversation({ turns: listed, archive, search, turn, lit, items, changes, look }) {
   const turns = listed.map((t) => ({ ...t, said: t.said ?? heardIn(items, t.listed) }));
   const first = lit.size > 0 ? [...lit][0] : turn;
   useEffect6(() => {
     document.getElementById(`turn ${first}`)?.scrollIntoView({ block: "nearest" });
   }, [first]);
-  const wanted = search.trim().toLowerCase();
-  const found = turns.filter((t) => wanted === "" || `${t.listed.event_id}
-${textOf(t.said)}`.toLowerCase().includes(wanted));
-  if (turns.length === 0) return /* @__PURE__ */ jsx32(Empty, { children: /* @__PURE__ */ jsx32("p", { children: "Nothing was recorded in this generation." }) });
-  if (found.length === 0) return /* @__PURE__ */ jsx32("p", { class: "quiet", children: "Nothing on this page has these words." });
+  const found = turns.filter((t) => fits(search, wordsIn(t)));
+  if (turns.length === 0) return /* @__PURE__ */ jsx34(Empty, { children: /* @__PURE__ */ jsx34("p", { children: "Nothing was recorded in this generation." }) });
+  if (found.length === 0) return /* @__PURE__ */ jsx34("p", { class: "quiet", children: "Nothing on this page has these words." });
   const sessions = /* @__PURE__ */ new Map();
   for (const t of found) {
     const session = t.listed.session_id || t.said?.session_id || "";
     sessions.set(session, [...sessions.get(session) ?? [], t]);
   }
-  const made = (id) => items.filter((i) => i.evidence.source_event_ids?.includes(id)).length;
-  return /* @__PURE__ */ jsxs23(Fragment12, { children: [
-    archive ? null : /* @__PURE__ */ jsx32("p", { class: "quiet", children: "The slot keeps no text of what was said unless memory.archive is on: what stands here is what the memory kept word for word." }),
-    [...sessions].map(([session, list]) => /* @__PURE__ */ jsxs23("section", { class: "session", children: [
-      /* @__PURE__ */ jsxs23("h4", { children: [
+  const madeOf = (id) => items.filter((i) => i.evidence.source_event_ids?.includes(id));
+  return /* @__PURE__ */ jsxs25(Fragment15, { children: [
+    archive ? null : /* @__PURE__ */ jsx34("p", { class: "quiet", children: "The slot keeps no text of what was said unless memory.archive is on: what stands here is what the memory kept word for word." }),
+    [...sessions].map(([session, list]) => /* @__PURE__ */ jsxs25("section", { class: "session", children: [
+      /* @__PURE__ */ jsxs25("h4", { children: [
         "Session ",
-        /* @__PURE__ */ jsx32(Words, { children: session })
+        /* @__PURE__ */ jsx34(Words, { children: session })
       ] }),
-      /* @__PURE__ */ jsx32("ol", { class: "turns", children: list.map((t) => {
+      /* @__PURE__ */ jsx34("ol", { class: "turns", children: list.map((t) => {
         const id = t.listed.event_id;
-        return /* @__PURE__ */ jsxs23("li", { id: `turn ${id}`, class: `turn ${id === turn ? "looked" : ""} ${lit.has(id) ? "lit" : ""}`, children: [
-          /* @__PURE__ */ jsxs23("p", { class: "quiet row", children: [
-            /* @__PURE__ */ jsx32(Time, { at: t.said?.timestamp ?? t.listed.sent_at }),
+        const made = madeOf(id);
+        return /* @__PURE__ */ jsxs25("li", { id: `turn ${id}`, class: `turn ${id === turn ? "looked" : ""} ${lit.has(id) ? "lit" : ""}`, children: [
+          /* @__PURE__ */ jsxs25("p", { class: "quiet row", children: [
+            /* @__PURE__ */ jsx34(Time, { at: t.said?.timestamp ?? t.listed.sent_at }),
             " ",
-            /* @__PURE__ */ jsx32(Words, { children: id }),
-            t.listed.state === "committed" ? null : /* @__PURE__ */ jsx32(State, { of: t.listed.state }),
-            made(id) > 0 ? /* @__PURE__ */ jsx32("button", { type: "button", class: "link", "aria-pressed": id === turn, onClick: () => look(id), children: `${made(id)} in memory` }) : null
+            /* @__PURE__ */ jsx34(Words, { search, children: id }),
+            t.listed.state === "committed" ? null : /* @__PURE__ */ jsx34(State, { of: t.listed.state }),
+            made.length > 0 ? /* @__PURE__ */ jsx34("button", { type: "button", class: "link", "aria-pressed": id === turn, onClick: () => look(id), children: `${made.length} in memory` }) : null
           ] }),
-          (t.said?.messages ?? []).map((m) => /* @__PURE__ */ jsxs23("p", { class: `said ${m.role === "user" ? "user" : ""}`, children: [
-            /* @__PURE__ */ jsx32("b", { children: /* @__PURE__ */ jsx32(Words, { children: m.name || m.role }) }),
+          (t.said?.messages ?? []).map((m) => /* @__PURE__ */ jsxs25("p", { class: `said ${m.role === "user" ? "user" : ""}`, children: [
+            /* @__PURE__ */ jsx34("b", { children: /* @__PURE__ */ jsx34(Words, { search, children: m.name || m.role }) }),
             " ",
-            /* @__PURE__ */ jsx32(Words, { children: m.content ?? "" })
-          ] }))
+            /* @__PURE__ */ jsx34(Words, { search, children: m.content ?? "" })
+          ] })),
+          changes ? /* @__PURE__ */ jsx34(TurnChange, { of: t, items: made, archive, ...changes }) : null
         ] }, id);
       }) })
     ] }))
@@ -1595,18 +1801,18 @@ ${textOf(t.said)}`.toLowerCase().includes(wanted));
 }
 
 // src/views/Items.tsx
-import { useEffect as useEffect7, useState as useState12 } from "./preact.js";
-import { Fragment as Fragment13, jsx as jsx33, jsxs as jsxs24 } from "./preact.js";
+import { useEffect as useEffect7, useState as useState14 } from "./preact.js";
+import { Fragment as Fragment16, jsx as jsx35, jsxs as jsxs26 } from "./preact.js";
 function Items(p) {
   const slot = useSlot();
-  const [asked2, setAsked] = useState12(null);
+  const [asked2, setAsked] = useState14(null);
+  const [correcting, setCorrecting] = useState14("");
   const [said, start] = useDoing();
   useEffect7(() => {
     document.querySelector(".item.lit, .item.looked")?.scrollIntoView({ block: "nearest" });
   }, [p.item, p.turn]);
   const all = asked2 ?? p.of;
-  const wanted = p.search.trim().toLowerCase();
-  const found = all.filter(({ evidence: e, native }) => (wanted === "" || textOf2(e.text, native).toLowerCase().includes(wanted)) && (p.turn === "" || e.source_event_ids?.includes(p.turn)));
+  const found = all.filter(({ evidence: e, native }) => fits(p.search, textOf(e.text, native)) && (p.turn === "" || e.source_event_ids?.includes(p.turn)));
   const types = /* @__PURE__ */ new Map();
   for (const i of found) types.set(i.evidence.native_type ?? "item", [...types.get(i.evidence.native_type ?? "item") ?? [], i]);
   const forget = async (id) => {
@@ -1614,61 +1820,89 @@ function Items(p) {
     await start("forgetting", async () => {
       const r = await post("/v1/forget", { scope: p.scope, native_ids: [id], reason: "asked on the page" });
       p.changed();
-      return /* @__PURE__ */ jsx33(Facts, { of: [["status", /* @__PURE__ */ jsx33(State, { of: r.status })], ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain]] });
+      return /* @__PURE__ */ jsx35(Facts, { of: [["status", /* @__PURE__ */ jsx35(State, { of: r.status })], ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain]] });
+    });
+  };
+  const correct = async (e, id) => {
+    e.preventDefault();
+    const text = e.currentTarget.querySelector("textarea")?.value;
+    await start("correcting", async () => {
+      const r = await post("/v1/feedback", {
+        feedback_id: `page-${crypto.randomUUID?.() ?? Date.now()}`,
+        scope: p.scope,
+        session_id: "page",
+        timestamp: (/* @__PURE__ */ new Date()).toISOString(),
+        text,
+        native_ids: [id]
+      });
+      setCorrecting("");
+      p.changed();
+      return /* @__PURE__ */ jsx35(Facts, { of: [["status", /* @__PURE__ */ jsx35(State, { of: r.status })], ["warnings", r.warnings]] });
     });
   };
   const ask = () => start("asking about each turn of this page", async () => {
     setAsked(await p.byTurn());
     return null;
   });
-  return /* @__PURE__ */ jsxs24(Fragment13, { children: [
-    p.reason ? /* @__PURE__ */ jsxs24("p", { class: "quiet", children: [
-      /* @__PURE__ */ jsx33(Words, { children: p.reason }),
+  return /* @__PURE__ */ jsxs26(Fragment16, { children: [
+    p.reason ? /* @__PURE__ */ jsxs26("p", { class: "quiet", children: [
+      /* @__PURE__ */ jsx35(Words, { children: p.reason }),
       ". ",
-      /* @__PURE__ */ jsx33("button", { type: "button", onClick: ask, children: "Ask about each turn on this page" })
+      /* @__PURE__ */ jsx35("button", { type: "button", onClick: ask, children: "Ask about each turn on this page" })
     ] }) : null,
     said,
-    p.turn === "" ? null : /* @__PURE__ */ jsxs24("p", { class: "quiet row", children: [
+    p.turn === "" ? null : /* @__PURE__ */ jsxs26("p", { class: "quiet row", children: [
       "Only what came from ",
-      /* @__PURE__ */ jsx33(Words, { children: p.turn }),
-      /* @__PURE__ */ jsx33("button", { type: "button", class: "link", onClick: () => p.lookAtTurn(""), children: "Show all" })
+      /* @__PURE__ */ jsx35(Words, { children: p.turn }),
+      /* @__PURE__ */ jsx35("button", { type: "button", class: "link", onClick: () => p.lookAtTurn(""), children: "Show all" })
     ] }),
-    found.length === 0 && !p.reason ? /* @__PURE__ */ jsx33("p", { class: "quiet", children: all.length === 0 ? "The memory holds nothing of this person." : "No item fits." }) : null,
-    [...types].map(([type, list]) => /* @__PURE__ */ jsxs24("section", { class: "session", children: [
-      /* @__PURE__ */ jsxs24("h4", { children: [
-        /* @__PURE__ */ jsx33(Words, { children: type }),
+    found.length === 0 && !p.reason ? /* @__PURE__ */ jsx35("p", { class: "quiet", children: all.length === 0 ? "The memory holds nothing of this person." : "No item fits." }) : null,
+    [...types].map(([type, list]) => /* @__PURE__ */ jsxs26("section", { class: "session", children: [
+      /* @__PURE__ */ jsxs26("h4", { children: [
+        /* @__PURE__ */ jsx35(Words, { children: type }),
         ` (${list.length}${p.more ? " or more" : ""})`
       ] }),
-      /* @__PURE__ */ jsx33("ol", { class: "turns", children: list.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs24("li", { class: `turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`, children: [
-        /* @__PURE__ */ jsx33("p", { class: "said", children: textOf2(e.text, native).split("\n").map((line) => /* @__PURE__ */ jsx33("span", { class: "line", children: /* @__PURE__ */ jsx33(Words, { children: line }) })) }),
-        /* @__PURE__ */ jsxs24("p", { class: "quiet row", children: [
-          e.superseded ? /* @__PURE__ */ jsx33(State, { of: "open", children: "replaced" }) : null,
-          e.valid_at ? /* @__PURE__ */ jsxs24("span", { children: [
+      /* @__PURE__ */ jsx35("ol", { class: "turns", children: list.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs26("li", { class: `turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`, children: [
+        /* @__PURE__ */ jsx35("p", { class: "said", children: textOf(e.text, native).split("\n").map((line) => /* @__PURE__ */ jsx35("span", { class: "line", children: /* @__PURE__ */ jsx35(Words, { search: p.search, children: line }) })) }),
+        /* @__PURE__ */ jsxs26("p", { class: "quiet row", children: [
+          e.superseded ? /* @__PURE__ */ jsx35(State, { of: "open", children: "replaced" }) : null,
+          e.valid_at ? /* @__PURE__ */ jsxs26("span", { children: [
             "valid from ",
-            /* @__PURE__ */ jsx33(Time, { at: e.valid_at })
-          ] }) : e.created_at ? /* @__PURE__ */ jsxs24("span", { children: [
+            /* @__PURE__ */ jsx35(Time, { at: e.valid_at })
+          ] }) : e.created_at ? /* @__PURE__ */ jsxs26("span", { children: [
             e.time_basis === "event" ? "said " : "made ",
-            /* @__PURE__ */ jsx33(Time, { at: e.created_at })
+            /* @__PURE__ */ jsx35(Time, { at: e.created_at })
           ] }) : null,
-          e.invalid_at ?? e.expired_at ? /* @__PURE__ */ jsxs24("span", { children: [
+          e.invalid_at ?? e.expired_at ? /* @__PURE__ */ jsxs26("span", { children: [
             "until ",
-            /* @__PURE__ */ jsx33(Time, { at: e.invalid_at ?? e.expired_at })
+            /* @__PURE__ */ jsx35(Time, { at: e.invalid_at ?? e.expired_at })
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsxs24("p", { class: "quiet row", children: [
+        /* @__PURE__ */ jsxs26("p", { class: "quiet row", children: [
           (e.source_event_ids ?? []).length === 0 ? "source turns not known" : "from",
-          (e.source_event_ids ?? []).slice(0, 12).map((id) => /* @__PURE__ */ jsx33(
+          (e.source_event_ids ?? []).slice(0, 12).map((id) => /* @__PURE__ */ jsx35(
             "button",
             {
               type: "button",
               class: "link",
               title: p.texts.get(id),
               onClick: () => p.look(e.native_id ?? id),
-              children: /* @__PURE__ */ jsx33(Words, { children: id })
+              children: /* @__PURE__ */ jsx35(Words, { children: id })
             }
           )),
           (e.source_event_ids ?? []).length > 12 ? `and ${(e.source_event_ids ?? []).length - 12} more` : "",
-          p.forgets && slot.settings.mode === "on" && e.native_id ? /* @__PURE__ */ jsx33(
+          p.corrects && slot.settings.mode === "on" && e.native_id ? /* @__PURE__ */ jsx35(
+            "button",
+            {
+              type: "button",
+              class: "link",
+              "aria-label": `Correct ${e.native_id}`,
+              "aria-expanded": correcting === e.native_id,
+              onClick: () => setCorrecting(correcting === e.native_id ? "" : e.native_id ?? ""),
+              children: "correct"
+            }
+          ) : null,
+          p.forgets && slot.settings.mode === "on" && e.native_id ? /* @__PURE__ */ jsx35(
             "button",
             {
               type: "button",
@@ -1679,32 +1913,41 @@ function Items(p) {
             }
           ) : null
         ] }),
-        /* @__PURE__ */ jsxs24("details", { children: [
-          /* @__PURE__ */ jsx33("summary", { children: "As it is kept" }),
-          /* @__PURE__ */ jsx33(Facts, { of: [["id", e.native_id]] }),
-          /* @__PURE__ */ jsx33(Json, { of: native })
+        correcting !== "" && correcting === e.native_id ? /* @__PURE__ */ jsxs26("form", { onSubmit: (event) => correct(event, e.native_id ?? ""), children: [
+          /* @__PURE__ */ jsxs26("label", { class: "wide", children: [
+            "What is right?",
+            /* @__PURE__ */ jsx35("textarea", { dir: "auto", class: "words", required: true, rows: 2 })
+          ] }),
+          /* @__PURE__ */ jsx35("button", { class: "act", children: "Correct it" })
+        ] }) : null,
+        /* @__PURE__ */ jsxs26("details", { children: [
+          /* @__PURE__ */ jsx35("summary", { children: "As it is kept" }),
+          /* @__PURE__ */ jsx35(Facts, { of: [["id", e.native_id]] }),
+          /* @__PURE__ */ jsx35(Json, { of: native })
         ] })
       ] })) })
     ] }))
   ] });
 }
-function textOf2(text, native) {
+function textOf(text, native) {
   if (text) return text;
   const messages = native?.messages;
   return Array.isArray(messages) ? messages.map((m) => `${m.name || m.role}: ${m.content ?? ""}`).join("\n") : JSON.stringify(native);
 }
 
 // src/views/Person.tsx
-import { Fragment as Fragment14, jsx as jsx34, jsxs as jsxs25 } from "./preact.js";
+import { Fragment as Fragment17, jsx as jsx36, jsxs as jsxs27 } from "./preact.js";
 var pageSize = 50;
 function Person({ of, manifest, event }) {
+  const slot = useSlot();
   const scope = asked(of.scope);
   const name = nameOf(of.scope);
   const can = (capability) => manifest.capabilities.capabilities.includes(capability);
-  const [before, setBefore] = useState13([]);
-  const [search, setSearch] = useState13("");
-  const [turn, lookAtTurn] = useState13(event ?? "");
-  const [item, lookAtItem] = useState13("");
+  const [before, setBefore] = useState15([]);
+  const [typed2, setTyped] = useState15("");
+  const search = useMemo(() => wordsOf(typed2), [typed2]);
+  const [turn, lookAtTurn] = useState15(event ?? "");
+  const [item, lookAtItem] = useState15("");
   const at3 = before.at(-1) ?? "";
   const [turns, readTurns] = useLoad(async () => {
     const page = await events({ scope, ...at3 ? { after: at3 } : {} }, pageSize);
@@ -1713,7 +1956,7 @@ function Person({ of, manifest, event }) {
     return { list: list.toSorted(byTime), next: page.next, generation: page.generation };
   }, [at3]);
   const [items, readItems] = useLoad(() => can("provenance") ? itemsOf(scope) : Promise.resolve(null), []);
-  const soon = useRef8(0);
+  const soon = useRef9(0);
   useEffect8(() => () => clearTimeout(soon.current), []);
   useLines((line) => {
     if (!/^(record_events?|reset_scope|forget|apply_feedback)$/.test(line.operation ?? "") || soon.current) return;
@@ -1725,33 +1968,33 @@ function Person({ of, manifest, event }) {
   });
   const data = turns && "data" in turns ? turns.data : void 0;
   const has = items && "data" in items ? items.data?.list ?? [] : [];
-  const texts = new Map((data?.list ?? []).map((t) => [t.listed.event_id, textOf(t.said)]));
+  const texts = new Map((data?.list ?? []).map((t) => [t.listed.event_id, textOf2(t.said)]));
   const count = of.queued + of.pending + of.lost;
-  return /* @__PURE__ */ jsxs25("section", { class: "one", "aria-label": `What is known about ${name}`, children: [
-    /* @__PURE__ */ jsxs25("div", { class: "row head", children: [
-      /* @__PURE__ */ jsx34("h2", { class: "grow", children: /* @__PURE__ */ jsx34(Words, { children: of.scope.persona_id }) }),
-      /* @__PURE__ */ jsx34(Link, { to: "ask", about: { scope: name }, children: "Ask about this person" }),
-      /* @__PURE__ */ jsx34(Link, { to: "turns", about: { scope: name }, children: count > 0 ? `${count} open matters` : "Outcomes, forget, erase" }),
-      /* @__PURE__ */ jsx34(Export, { scope: of.scope, turns: data?.list ?? [], items: has })
+  return /* @__PURE__ */ jsxs27("section", { class: "one", "aria-label": `What is known about ${name}`, children: [
+    /* @__PURE__ */ jsxs27("div", { class: "row head", children: [
+      /* @__PURE__ */ jsx36("h2", { class: "grow", children: /* @__PURE__ */ jsx36(Words, { children: of.scope.persona_id }) }),
+      /* @__PURE__ */ jsx36(Link, { to: "ask", about: { scope: name }, children: "Ask about this person" }),
+      /* @__PURE__ */ jsx36(Link, { to: "turns", about: { scope: name }, children: count > 0 ? `${count} open matters` : "Outcomes, forget, erase" }),
+      /* @__PURE__ */ jsx36(Export, { scope: of.scope, turns: data?.list ?? [], items: has })
     ] }),
-    /* @__PURE__ */ jsx34("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs25("label", { class: "wide", children: [
+    /* @__PURE__ */ jsx36("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs27("label", { class: "wide", children: [
       "Search in what was said and what is known",
-      /* @__PURE__ */ jsx34(
+      /* @__PURE__ */ jsx36(
         "input",
         {
           type: "search",
-          value: search,
+          value: typed2,
           dir: "auto",
           class: "words",
-          onInput: (e) => setSearch(e.currentTarget.value)
+          onInput: (e) => setTyped(e.currentTarget.value)
         }
       )
     ] }) }),
-    /* @__PURE__ */ jsxs25("div", { class: "columns both", children: [
-      /* @__PURE__ */ jsxs25("section", { "aria-label": "What was said", children: [
-        /* @__PURE__ */ jsx34("h3", { children: "What was said" }),
-        /* @__PURE__ */ jsx34(Loaded, { got: turns, children: (page) => /* @__PURE__ */ jsxs25(Fragment14, { children: [
-          /* @__PURE__ */ jsx34(
+    /* @__PURE__ */ jsxs27("div", { class: "columns both", children: [
+      /* @__PURE__ */ jsxs27("section", { "aria-label": "What was said", children: [
+        /* @__PURE__ */ jsx36("h3", { children: "What was said" }),
+        /* @__PURE__ */ jsx36(Loaded, { got: turns, children: (page) => /* @__PURE__ */ jsxs27(Fragment17, { children: [
+          /* @__PURE__ */ jsx36(
             Conversation,
             {
               turns: page.list,
@@ -1760,21 +2003,30 @@ function Person({ of, manifest, event }) {
               turn,
               lit: new Set(has.filter((i) => i.evidence.native_id === item).flatMap((i) => i.evidence.source_event_ids ?? [])),
               items: has,
+              changes: slot.settings.mode === "on" && (can("forget") || Boolean(manifest.archive)) ? {
+                scope,
+                provider: manifest.provider,
+                forgets: can("forget"),
+                changed: () => {
+                  void readTurns();
+                  void readItems();
+                }
+              } : void 0,
               look: (id) => {
                 lookAtTurn(id === turn ? "" : id);
                 lookAtItem("");
               }
             }
           ),
-          before.length === 0 && !page.next ? null : /* @__PURE__ */ jsxs25("p", { class: "buttons", children: [
-            /* @__PURE__ */ jsx34("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
-            /* @__PURE__ */ jsx34("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Next page" })
+          before.length === 0 && !page.next ? null : /* @__PURE__ */ jsxs27("p", { class: "buttons", children: [
+            /* @__PURE__ */ jsx36("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
+            /* @__PURE__ */ jsx36("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Next page" })
           ] })
         ] }) })
       ] }),
-      /* @__PURE__ */ jsxs25("section", { "aria-label": "What the memory made of it", children: [
-        /* @__PURE__ */ jsx34("h3", { children: `What ${manifest.provider} made of it` }),
-        /* @__PURE__ */ jsx34(Loaded, { got: items, children: (found) => found === null ? /* @__PURE__ */ jsx34("p", { class: "quiet", children: `${manifest.provider} cannot list what it has. Ask shows what it gives for a question.` }) : /* @__PURE__ */ jsx34(
+      /* @__PURE__ */ jsxs27("section", { "aria-label": "What the memory made of it", children: [
+        /* @__PURE__ */ jsx36("h3", { children: `What ${manifest.provider} made of it` }),
+        /* @__PURE__ */ jsx36(Loaded, { got: items, children: (found) => found === null ? /* @__PURE__ */ jsx36("p", { class: "quiet", children: `${manifest.provider} cannot list what it has. Ask shows what it gives for a question.` }) : /* @__PURE__ */ jsx36(
           Items,
           {
             of: found.list,
@@ -1794,6 +2046,7 @@ function Person({ of, manifest, event }) {
               lookAtItem("");
             },
             byTurn: async () => fromTurns(scope, (data?.list ?? []).map((t) => t.listed.event_id)),
+            corrects: can("apply_feedback"),
             forgets: can("forget"),
             changed: () => {
               void readTurns();
@@ -1806,7 +2059,7 @@ function Person({ of, manifest, event }) {
   ] });
 }
 var byTime = (a, b) => (a.said?.timestamp ?? a.listed.sent_at ?? "").localeCompare(b.said?.timestamp ?? b.listed.sent_at ?? "") || a.listed.event_id.localeCompare(b.listed.event_id);
-var textOf = (e) => (e?.messages ?? []).map((m) => m.content ?? "").join("\n");
+var textOf2 = (e) => (e?.messages ?? []).map((m) => m.content ?? "").join("\n");
 function heardIn(items, { event_id: id, session_id: session }) {
   const of = items.filter((i) => i.evidence.source_event_ids?.length === 1 && i.evidence.source_event_ids[0] === id);
   const whole = of.map((i) => i.native).find((n) => Array.isArray(n?.messages));
@@ -1865,22 +2118,22 @@ function Export({ scope, turns, items }) {
     a.click();
     setTimeout(() => URL.revokeObjectURL(url), 1e4);
   };
-  return /* @__PURE__ */ jsx34("button", { type: "button", onClick: save, children: "Save as a file" });
+  return /* @__PURE__ */ jsx36("button", { type: "button", onClick: save, children: "Save as a file" });
 }
 
 // src/views/People.tsx
-import { Fragment as Fragment15, jsx as jsx35, jsxs as jsxs26 } from "./preact.js";
+import { Fragment as Fragment18, jsx as jsx37, jsxs as jsxs28 } from "./preact.js";
 var shownAtOnce = 100;
 var most2 = 2e4;
 function People({ about: about2 }) {
-  const [whole, readWhole] = useState14(false);
+  const [whole, readWhole] = useState16(false);
   const [got, again] = useLoad(() => Promise.all([whole ? scopes(most2) : choices(), get("/v1/manifest")]), [whole]);
   const chosen = about2.scope ?? "";
-  const [asked2, ask] = useState14(0);
+  const [asked2, ask] = useState16(0);
   useLines((line) => {
     if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) ask((n) => n + 1);
   });
-  const [importing, setImporting] = useState14(false);
+  const [importing, setImporting] = useState16(false);
   const empty2 = got && "data" in got && got.data[0].list.length === 0;
   const beyond = chosen !== "" && got && "data" in got && got.data[0].more && !got.data[0].list.some((s) => nameOf(s.scope) === chosen);
   useEffect9(() => {
@@ -1889,12 +2142,12 @@ function People({ about: about2 }) {
   useEffect9(() => {
     if (asked2 > 0 && empty2 && !importing) void again();
   }, [asked2]);
-  return /* @__PURE__ */ jsx35(Loaded, { got, children: ([{ list, more }, manifest]) => {
+  return /* @__PURE__ */ jsx37(Loaded, { got, children: ([{ list, more }, manifest]) => {
     const one = list.find((s) => nameOf(s.scope) === chosen) ?? (list.length === 1 ? list[0] : void 0);
-    return /* @__PURE__ */ jsxs26("div", { class: `people ${one ? "chosen" : ""}`, children: [
-      /* @__PURE__ */ jsxs26("section", { class: "list", "aria-label": "People", children: [
-        /* @__PURE__ */ jsx35("h2", { children: "People" }),
-        list.length === 0 ? null : /* @__PURE__ */ jsx35(
+    return /* @__PURE__ */ jsxs28("div", { class: `people ${one ? "chosen" : ""}`, children: [
+      /* @__PURE__ */ jsxs28("section", { class: "list", "aria-label": "People", children: [
+        /* @__PURE__ */ jsx37("h2", { children: "People" }),
+        list.length === 0 ? null : /* @__PURE__ */ jsx37(
           List,
           {
             list,
@@ -1904,28 +2157,26 @@ function People({ about: about2 }) {
             choose: (s) => go("people", { scope: nameOf(s.scope) })
           }
         ),
-        /* @__PURE__ */ jsx35(Import, { first: list.length === 0, started: () => setImporting(true), done: () => {
+        /* @__PURE__ */ jsx37(Import, { first: list.length === 0, started: () => setImporting(true), done: () => {
           setImporting(false);
           void again();
         } })
       ] }),
-      one ? /* @__PURE__ */ jsx35(Person, { of: one, manifest, event: about2.event }, `${nameOf(one.scope)} ${about2.event}`) : list.length === 0 ? null : /* @__PURE__ */ jsx35("section", { class: "hint quiet", children: /* @__PURE__ */ jsx35("p", { children: "Choose a person to see what was said, and what the memory made of it." }) })
+      one ? /* @__PURE__ */ jsx37(Person, { of: one, manifest, event: about2.event }, `${nameOf(one.scope)} ${about2.event}`) : list.length === 0 ? null : /* @__PURE__ */ jsx37("section", { class: "hint quiet", children: /* @__PURE__ */ jsx37("p", { children: "Choose a person to see what was said, and what the memory made of it." }) })
     ] });
   } });
 }
 function List({ list, more, chosen, choose, searched }) {
-  const [search, setSearch] = useState14("");
-  const found = useMemo(() => {
-    const wanted = search.trim().toLowerCase();
-    return wanted === "" ? list : list.filter((s) => nameOf(s.scope).toLowerCase().includes(wanted));
-  }, [list, search]);
-  const [open4, setOpen] = useState14(false);
+  const [search, setSearch] = useState16("");
+  const wanted = partOf(search);
+  const found = useMemo2(() => list.filter((s) => fits(wanted, nameOf(s.scope))), [list, search]);
+  const [open4, setOpen] = useState16(false);
   const shown = found.filter((s) => !open4 || s.queued + s.pending + s.lost > 0);
-  return /* @__PURE__ */ jsxs26(Fragment15, { children: [
-    /* @__PURE__ */ jsxs26("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: [
-      /* @__PURE__ */ jsxs26("label", { class: "wide", children: [
+  return /* @__PURE__ */ jsxs28(Fragment18, { children: [
+    /* @__PURE__ */ jsxs28("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsxs28("label", { class: "wide", children: [
         "Search by id",
-        /* @__PURE__ */ jsx35(
+        /* @__PURE__ */ jsx37(
           "input",
           {
             type: "search",
@@ -1939,44 +2190,44 @@ function List({ list, more, chosen, choose, searched }) {
           }
         )
       ] }),
-      /* @__PURE__ */ jsxs26("label", { class: "check", children: [
-        /* @__PURE__ */ jsx35("input", { type: "checkbox", checked: open4, onChange: (e) => {
+      /* @__PURE__ */ jsxs28("label", { class: "check", children: [
+        /* @__PURE__ */ jsx37("input", { type: "checkbox", checked: open4, onChange: (e) => {
           setOpen(e.currentTarget.checked);
           if (more) searched();
         } }),
         "With open matters"
       ] })
     ] }),
-    /* @__PURE__ */ jsx35("p", { class: "quiet", role: "status", children: `${shown.length}${more ? " or more" : ""} ${shown.length === 1 ? "person" : "people"}` + (shown.length > shownAtOnce ? `, the first ${shownAtOnce} are shown: search for others` : "") }),
-    /* @__PURE__ */ jsx35("ul", { class: "persons", children: shown.slice(0, shownAtOnce).map((s) => /* @__PURE__ */ jsx35("li", { children: /* @__PURE__ */ jsxs26("button", { type: "button", class: "person", "aria-pressed": s === chosen, onClick: () => choose(s), children: [
-      /* @__PURE__ */ jsxs26("span", { class: "grow", children: [
-        /* @__PURE__ */ jsx35("b", { children: /* @__PURE__ */ jsx35(Words, { children: s.scope.persona_id }) }),
-        /* @__PURE__ */ jsx35("small", { children: /* @__PURE__ */ jsx35(Words, { children: [s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ") }) })
+    /* @__PURE__ */ jsx37("p", { class: "quiet", role: "status", children: `${shown.length}${more ? " or more" : ""} ${shown.length === 1 ? "person" : "people"}` + (shown.length > shownAtOnce ? `, the first ${shownAtOnce} are shown: search for others` : "") }),
+    /* @__PURE__ */ jsx37("ul", { class: "persons", children: shown.slice(0, shownAtOnce).map((s) => /* @__PURE__ */ jsx37("li", { children: /* @__PURE__ */ jsxs28("button", { type: "button", class: "person", "aria-pressed": s === chosen, onClick: () => choose(s), children: [
+      /* @__PURE__ */ jsxs28("span", { class: "grow", children: [
+        /* @__PURE__ */ jsx37("b", { children: /* @__PURE__ */ jsx37(Words, { search: wanted, children: s.scope.persona_id }) }),
+        /* @__PURE__ */ jsx37("small", { children: /* @__PURE__ */ jsx37(Words, { search: wanted, children: [s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ") }) })
       ] }),
-      /* @__PURE__ */ jsx35("span", { class: "quiet since", children: /* @__PURE__ */ jsx35(Time, { at: s.since }) }),
-      s.queued + s.pending > 0 ? /* @__PURE__ */ jsx35("span", { class: "badge wait", children: `${s.queued + s.pending} open` }) : null,
-      s.lost > 0 ? /* @__PURE__ */ jsx35("span", { class: "badge bad", children: `${s.lost} lost` }) : null
+      /* @__PURE__ */ jsx37("span", { class: "quiet since", children: /* @__PURE__ */ jsx37(Time, { at: s.since }) }),
+      s.queued + s.pending > 0 ? /* @__PURE__ */ jsx37("span", { class: "badge wait", children: `${s.queued + s.pending} open` }) : null,
+      s.lost > 0 ? /* @__PURE__ */ jsx37("span", { class: "badge bad", children: `${s.lost} lost` }) : null
     ] }) }, nameOf(s.scope))) })
   ] });
 }
 
 // src/views/Runs.tsx
-import { Fragment as Fragment16, jsx as jsx36, jsxs as jsxs27 } from "./preact.js";
+import { Fragment as Fragment19, jsx as jsx38, jsxs as jsxs29 } from "./preact.js";
 function Runs() {
   const [got] = useLoad(() => get("/v1/runs"), []);
   const [shown, start] = useDoing();
   const show = (r) => start("reading", async () => {
     const report = r.report ? await post("/v1/runs/report", { name: r.name }).catch((e) => e) : null;
-    return /* @__PURE__ */ jsx36(Shown2, { run: r, report });
+    return /* @__PURE__ */ jsx38(Shown2, { run: r, report });
   });
-  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
-    /* @__PURE__ */ jsx36("h2", { children: "Runs" }),
-    /* @__PURE__ */ jsx36(Loaded, { got, children: ({ runs, left_out: leftOut }) => runs.length === 0 ? /* @__PURE__ */ jsx36(Empty, { children: /* @__PURE__ */ jsxs27("p", { children: [
+  return /* @__PURE__ */ jsxs29(Fragment19, { children: [
+    /* @__PURE__ */ jsx38("h2", { children: "Runs" }),
+    /* @__PURE__ */ jsx38(Loaded, { got, children: ({ runs, left_out: leftOut }) => runs.length === 0 ? /* @__PURE__ */ jsx38(Empty, { children: /* @__PURE__ */ jsxs29("p", { children: [
       "The folder server.runs has no run. ",
-      /* @__PURE__ */ jsx36("code", { children: "memhost eval run" }),
+      /* @__PURE__ */ jsx38("code", { children: "memhost eval run" }),
       " makes one."
-    ] }) }) : /* @__PURE__ */ jsxs27("section", { class: "card", children: [
-      /* @__PURE__ */ jsx36(
+    ] }) }) : /* @__PURE__ */ jsxs29("section", { class: "card", children: [
+      /* @__PURE__ */ jsx38(
         Table,
         {
           caption: "Evaluation runs",
@@ -1984,88 +2235,88 @@ function Runs() {
           rows: runs.map((r) => [
             r.name,
             r.title ?? "",
-            /* @__PURE__ */ jsx36(Time, { at: r.begun_at }),
+            /* @__PURE__ */ jsx38(Time, { at: r.begun_at }),
             r.providers.join(", "),
             r.probes,
-            /* @__PURE__ */ jsx36(Counts, { of: r }),
-            /* @__PURE__ */ jsx36("button", { type: "button", "aria-label": `Show ${r.name}`, onClick: () => show(r), children: "Show" })
+            /* @__PURE__ */ jsx38(Counts, { of: r }),
+            /* @__PURE__ */ jsx38("button", { type: "button", "aria-label": `Show ${r.name}`, onClick: () => show(r), children: "Show" })
           ])
         }
       ),
-      leftOut ? /* @__PURE__ */ jsx36("p", { children: `${leftOut} older runs are not listed.` }) : null
+      leftOut ? /* @__PURE__ */ jsx38("p", { children: `${leftOut} older runs are not listed.` }) : null
     ] }) }),
     shown
   ] });
 }
 function Shown2({ run: r, report }) {
-  return /* @__PURE__ */ jsxs27(Fragment16, { children: [
-    /* @__PURE__ */ jsxs27("section", { class: "card", children: [
-      /* @__PURE__ */ jsx36("h2", { children: /* @__PURE__ */ jsx36(Words, { children: r.title ?? r.name }) }),
-      r.problem ? /* @__PURE__ */ jsx36(Failure, { of: { message: r.problem } }) : null,
-      /* @__PURE__ */ jsx36(Facts, { of: [["complete", r.complete ? "yes" : "no: what was not asked is missing, not zero"]] }),
-      r.verdicts.length === 0 ? null : /* @__PURE__ */ jsx36(
+  return /* @__PURE__ */ jsxs29(Fragment19, { children: [
+    /* @__PURE__ */ jsxs29("section", { class: "card", children: [
+      /* @__PURE__ */ jsx38("h2", { children: /* @__PURE__ */ jsx38(Words, { children: r.title ?? r.name }) }),
+      r.problem ? /* @__PURE__ */ jsx38(Failure, { of: { message: r.problem } }) : null,
+      /* @__PURE__ */ jsx38(Facts, { of: [["complete", r.complete ? "yes" : "no: what was not asked is missing, not zero"]] }),
+      r.verdicts.length === 0 ? null : /* @__PURE__ */ jsx38(
         Table,
         {
           caption: "Verdicts",
           heads: ["check", "outcome", "what was found"],
-          rows: r.verdicts.map((v) => [v.name, /* @__PURE__ */ jsx36(State, { of: v.outcome }), v.detail ?? ""])
+          rows: r.verdicts.map((v) => [v.name, /* @__PURE__ */ jsx38(State, { of: v.outcome }), v.detail ?? ""])
         }
       )
     ] }),
-    report instanceof Error ? /* @__PURE__ */ jsx36(Failure, { of: report }) : report ? /* @__PURE__ */ jsxs27(Fragment16, { children: [
-      /* @__PURE__ */ jsx36("h2", { children: "Report" }),
-      /* @__PURE__ */ jsx36("iframe", { sandbox: "", referrerPolicy: "no-referrer", title: `Report of ${r.name}`, src: report.path })
+    report instanceof Error ? /* @__PURE__ */ jsx38(Failure, { of: report }) : report ? /* @__PURE__ */ jsxs29(Fragment19, { children: [
+      /* @__PURE__ */ jsx38("h2", { children: "Report" }),
+      /* @__PURE__ */ jsx38("iframe", { sandbox: "", referrerPolicy: "no-referrer", title: `Report of ${r.name}`, src: report.path })
     ] }) : null
   ] });
 }
 function Counts({ of: r }) {
-  if (r.problem) return /* @__PURE__ */ jsx36(State, { of: "open", children: "not known" });
+  if (r.problem) return /* @__PURE__ */ jsx38(State, { of: "open", children: "not known" });
   const each = ["good", "bad", "open"].map((o) => [o, r.verdicts.filter((v) => v.outcome === o).length]);
-  return /* @__PURE__ */ jsx36("span", { children: each.filter(([, n]) => n > 0).map(([o, n]) => [/* @__PURE__ */ jsx36(State, { of: o, children: `${n} ${o}` }), " "]) });
+  return /* @__PURE__ */ jsx38("span", { children: each.filter(([, n]) => n > 0).map(([o, n]) => [/* @__PURE__ */ jsx38(State, { of: o, children: `${n} ${o}` }), " "]) });
 }
 
 // src/views/Side.tsx
-import { useState as useState15 } from "./preact.js";
-import { Fragment as Fragment17, jsx as jsx37, jsxs as jsxs28 } from "./preact.js";
+import { useState as useState17 } from "./preact.js";
+import { Fragment as Fragment20, jsx as jsx39, jsxs as jsxs30 } from "./preact.js";
 var pageSize2 = 10;
 function Side() {
   const [got] = useLoad(() => get("/v1/shadows"), []);
-  return /* @__PURE__ */ jsxs28(Fragment17, { children: [
-    /* @__PURE__ */ jsx37("h2", { children: "Side by side" }),
-    /* @__PURE__ */ jsx37(Loaded, { got, children: (list) => /* @__PURE__ */ jsx37(Shadows, { of: list }) })
+  return /* @__PURE__ */ jsxs30(Fragment20, { children: [
+    /* @__PURE__ */ jsx39("h2", { children: "Side by side" }),
+    /* @__PURE__ */ jsx39(Loaded, { got, children: (list) => /* @__PURE__ */ jsx39(Shadows, { of: list }) })
   ] });
 }
 function Shadows({ of }) {
-  const [provider, setProvider] = useState15("");
-  const [before, setBefore] = useState15([]);
+  const [provider, setProvider] = useState17("");
+  const [before, setBefore] = useState17([]);
   const at3 = before.at(-1);
   const [got] = useLoad(() => post("/v1/shadows/answers", {
     limit: pageSize2,
     ...at3 ? { before: at3 } : {},
     ...provider ? { provider } : {}
   }), [provider, at3]);
-  return /* @__PURE__ */ jsxs28(Fragment17, { children: [
-    /* @__PURE__ */ jsxs28("p", { class: "lead", children: [
-      /* @__PURE__ */ jsx37(Words, { children: of.serving }),
+  return /* @__PURE__ */ jsxs30(Fragment20, { children: [
+    /* @__PURE__ */ jsxs30("p", { class: "lead", children: [
+      /* @__PURE__ */ jsx39(Words, { children: of.serving }),
       " serves. A shadow gets every event, too, and is asked a share of the questions after the agent has its answer. No agent sees what it says."
     ] }),
-    /* @__PURE__ */ jsx37("div", { class: "card", children: /* @__PURE__ */ jsx37(Table, { caption: "Shadows", heads, rows: of.shadows.map(row) }) }),
-    /* @__PURE__ */ jsx37("h2", { children: "Questions, the newest first" }),
-    /* @__PURE__ */ jsx37("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs28("label", { children: [
+    /* @__PURE__ */ jsx39("div", { class: "card", children: /* @__PURE__ */ jsx39(Table, { caption: "Shadows", heads, rows: of.shadows.map(row) }) }),
+    /* @__PURE__ */ jsx39("h2", { children: "Questions, the newest first" }),
+    /* @__PURE__ */ jsx39("form", { onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs30("label", { children: [
       "Shadow",
-      /* @__PURE__ */ jsxs28("select", { value: provider, onChange: (e) => {
+      /* @__PURE__ */ jsxs30("select", { value: provider, onChange: (e) => {
         setProvider(e.currentTarget.value);
         setBefore([]);
       }, children: [
-        /* @__PURE__ */ jsx37("option", { value: "", children: "all" }),
-        of.shadows.map((s) => /* @__PURE__ */ jsx37("option", { value: s.provider, children: s.provider }))
+        /* @__PURE__ */ jsx39("option", { value: "", children: "all" }),
+        of.shadows.map((s) => /* @__PURE__ */ jsx39("option", { value: s.provider, children: s.provider }))
       ] })
     ] }) }),
-    /* @__PURE__ */ jsx37(Loaded, { got, children: (page) => /* @__PURE__ */ jsxs28(Fragment17, { children: [
-      page.answers.length === 0 ? /* @__PURE__ */ jsx37(Empty, { children: /* @__PURE__ */ jsx37("p", { children: "No question was asked of a shadow yet." }) }) : byQuestion(page.answers).map((answers) => /* @__PURE__ */ jsx37(Question, { answers })),
-      /* @__PURE__ */ jsxs28("p", { class: "buttons", children: [
-        /* @__PURE__ */ jsx37("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Newer" }),
-        /* @__PURE__ */ jsx37("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Older" })
+    /* @__PURE__ */ jsx39(Loaded, { got, children: (page) => /* @__PURE__ */ jsxs30(Fragment20, { children: [
+      page.answers.length === 0 ? /* @__PURE__ */ jsx39(Empty, { children: /* @__PURE__ */ jsx39("p", { children: "No question was asked of a shadow yet." }) }) : byQuestion(page.answers).map((answers) => /* @__PURE__ */ jsx39(Question, { answers })),
+      /* @__PURE__ */ jsxs30("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx39("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Newer" }),
+        /* @__PURE__ */ jsx39("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Older" })
       ] })
     ] }) })
   ] });
@@ -2075,7 +2326,7 @@ var heads = ["memory", "state", "events", "asked", "answers", "errors", "tokens"
 function row({ provider, state: is, progress: p, sample_percent: share, report: r }) {
   return [
     provider,
-    /* @__PURE__ */ jsx37(State, { of: is }),
+    /* @__PURE__ */ jsx39(State, { of: is }),
     `${p.done} of ${p.events}`,
     `${share} %`,
     r.answers,
@@ -2095,20 +2346,20 @@ function byQuestion(answers) {
 }
 function Question({ answers }) {
   const first = answers[0];
-  const served = new Set(lines2(first.serving_context));
+  const served = new Set(lines3(first.serving_context));
   const answered = answers.filter((a) => !a.error);
-  const others = answered.length === 0 ? served : new Set(answered.flatMap((a) => lines2(a.formatted_context ?? "")));
-  return /* @__PURE__ */ jsxs28("section", { class: "question card", children: [
-    /* @__PURE__ */ jsx37("h3", { children: /* @__PURE__ */ jsx37(Words, { children: first.query }) }),
-    /* @__PURE__ */ jsxs28("p", { class: "quiet", children: [
-      /* @__PURE__ */ jsx37(Time, { at: first.at }),
+  const others = answered.length === 0 ? served : new Set(answered.flatMap((a) => lines3(a.formatted_context ?? "")));
+  return /* @__PURE__ */ jsxs30("section", { class: "question card", children: [
+    /* @__PURE__ */ jsx39("h3", { children: /* @__PURE__ */ jsx39(Words, { children: first.query }) }),
+    /* @__PURE__ */ jsxs30("p", { class: "quiet", children: [
+      /* @__PURE__ */ jsx39(Time, { at: first.at }),
       " ",
-      /* @__PURE__ */ jsx37(Words, { children: nameOf(first.scope) }),
+      /* @__PURE__ */ jsx39(Words, { children: nameOf(first.scope) }),
       ", session ",
-      /* @__PURE__ */ jsx37(Words, { children: first.session_id })
+      /* @__PURE__ */ jsx39(Words, { children: first.session_id })
     ] }),
-    /* @__PURE__ */ jsxs28("div", { class: "columns", children: [
-      /* @__PURE__ */ jsx37(
+    /* @__PURE__ */ jsxs30("div", { class: "columns", children: [
+      /* @__PURE__ */ jsx39(
         Column,
         {
           name: first.serving,
@@ -2118,10 +2369,10 @@ function Question({ answers }) {
           about: [["tokens", first.serving_tokens], ["took", `${first.serving_latency_ms} ms`]]
         }
       ),
-      answers.map((a) => a.error ? /* @__PURE__ */ jsxs28("section", { children: [
-        /* @__PURE__ */ jsx37("h4", { children: /* @__PURE__ */ jsx37(Words, { children: a.provider }) }),
-        /* @__PURE__ */ jsx37(Failure, { of: a.error })
-      ] }) : /* @__PURE__ */ jsx37(
+      answers.map((a) => a.error ? /* @__PURE__ */ jsxs30("section", { children: [
+        /* @__PURE__ */ jsx39("h4", { children: /* @__PURE__ */ jsx39(Words, { children: a.provider }) }),
+        /* @__PURE__ */ jsx39(Failure, { of: a.error })
+      ] }) : /* @__PURE__ */ jsx39(
         Column,
         {
           name: a.provider,
@@ -2139,27 +2390,27 @@ function Question({ answers }) {
     ] })
   ] });
 }
-var lines2 = (context) => context.split("\n").map((l) => l.trim()).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
+var lines3 = (context) => context.split("\n").map((l) => l.trim()).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
 function Column({ name, role, context, other, about: about2 }) {
-  return /* @__PURE__ */ jsxs28("section", { children: [
-    /* @__PURE__ */ jsxs28("h4", { children: [
-      /* @__PURE__ */ jsx37(Words, { children: name }),
+  return /* @__PURE__ */ jsxs30("section", { children: [
+    /* @__PURE__ */ jsxs30("h4", { children: [
+      /* @__PURE__ */ jsx39(Words, { children: name }),
       ` (${role})`
     ] }),
-    context === "" ? /* @__PURE__ */ jsx37("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx37("pre", { dir: "auto", tabIndex: 0, "aria-label": `Context of ${name}`, class: "words", children: context.split("\n").map((line) => [
-      lines2(line).some((l) => !other.has(l)) ? /* @__PURE__ */ jsx37("mark", { class: "e0", title: "the other side has no such line", children: line }) : line,
+    context === "" ? /* @__PURE__ */ jsx39("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx39("pre", { dir: "auto", tabIndex: 0, "aria-label": `Context of ${name}`, class: "words", children: context.split("\n").map((line) => [
+      lines3(line).some((l) => !other.has(l)) ? /* @__PURE__ */ jsx39("mark", { class: "e0", title: "the other side has no such line", children: line }) : line,
       "\n"
     ]) }),
-    /* @__PURE__ */ jsx37(Facts, { of: about2 })
+    /* @__PURE__ */ jsx39(Facts, { of: about2 })
   ] });
 }
 
 // src/views/Token.tsx
-import { useState as useState16 } from "./preact.js";
-import { jsx as jsx38, jsxs as jsxs29 } from "./preact.js";
+import { useState as useState18 } from "./preact.js";
+import { jsx as jsx40, jsxs as jsxs31 } from "./preact.js";
 function Token({ first, enter: enter2 }) {
-  const [token, setToken] = useState16("");
-  const [wrong, setWrong] = useState16(first);
+  const [token, setToken] = useState18("");
+  const [wrong, setWrong] = useState18(first);
   const submit = async (e) => {
     e.preventDefault();
     useToken(token);
@@ -2170,13 +2421,13 @@ function Token({ first, enter: enter2 }) {
       setWrong(e2);
     }
   };
-  return /* @__PURE__ */ jsxs29("section", { class: "card narrow", children: [
-    /* @__PURE__ */ jsx38("h2", { children: "This slot wants a token" }),
-    /* @__PURE__ */ jsx38("p", { children: "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only." }),
-    /* @__PURE__ */ jsxs29("form", { onSubmit: submit, children: [
-      /* @__PURE__ */ jsxs29("label", { children: [
+  return /* @__PURE__ */ jsxs31("section", { class: "card narrow", children: [
+    /* @__PURE__ */ jsx40("h2", { children: "This slot wants a token" }),
+    /* @__PURE__ */ jsx40("p", { children: "Open the page with the link that memhost run printed, which works once; or give the slot's token (MEMHOST_TOKEN). It is kept in this page only." }),
+    /* @__PURE__ */ jsxs31("form", { onSubmit: submit, children: [
+      /* @__PURE__ */ jsxs31("label", { children: [
         "Token",
-        /* @__PURE__ */ jsx38(
+        /* @__PURE__ */ jsx40(
           "input",
           {
             type: "password",
@@ -2187,15 +2438,15 @@ function Token({ first, enter: enter2 }) {
           }
         )
       ] }),
-      /* @__PURE__ */ jsx38("button", { class: "act", children: "Open" })
+      /* @__PURE__ */ jsx40("button", { class: "act", children: "Open" })
     ] }),
-    /* @__PURE__ */ jsx38(Failure, { of: wrong })
+    /* @__PURE__ */ jsx40(Failure, { of: wrong })
   ] });
 }
 
 // src/views/Turns.tsx
-import { useEffect as useEffect10, useRef as useRef9, useState as useState17 } from "./preact.js";
-import { Fragment as Fragment18, jsx as jsx39, jsxs as jsxs30 } from "./preact.js";
+import { useEffect as useEffect10, useRef as useRef10, useState as useState19 } from "./preact.js";
+import { Fragment as Fragment21, jsx as jsx41, jsxs as jsxs32 } from "./preact.js";
 var open3 = ["queued", "pending", "partial", "uncertain", "sent", "lost", "failed"];
 var filters = {
   all: [],
@@ -2207,9 +2458,9 @@ var filters = {
 var pageSize3 = 100;
 function Turns({ about: about2 }) {
   const [got] = useLoad(() => Promise.all([choices(), get("/v1/manifest")]), []);
-  return /* @__PURE__ */ jsxs30(Fragment18, { children: [
-    /* @__PURE__ */ jsx39("h2", { children: "Turns" }),
-    /* @__PURE__ */ jsx39(Loaded, { got, children: ([found, manifest]) => found.list.length === 0 ? /* @__PURE__ */ jsx39(Nothing, {}) : /* @__PURE__ */ jsx39(List2, { found, manifest, about: about2 }) })
+  return /* @__PURE__ */ jsxs32(Fragment21, { children: [
+    /* @__PURE__ */ jsx41("h2", { children: "Turns" }),
+    /* @__PURE__ */ jsx41(Loaded, { got, children: ([found, manifest]) => found.list.length === 0 ? /* @__PURE__ */ jsx41(Nothing, {}) : /* @__PURE__ */ jsx41(List2, { found, manifest, about: about2 }) })
   ] });
 }
 function List2({ found, manifest, about: about2 }) {
@@ -2219,11 +2470,11 @@ function List2({ found, manifest, about: about2 }) {
   const texts = Boolean(manifest.archive);
   const changes = slot.settings.mode === "on";
   const forgets = changes && (can("forget") || texts);
-  const [name, setName] = useState17(about2.scope ?? nameOf(found.list[0].scope));
-  const [filter, setFilter] = useState17("all");
-  const [session, setSession] = useState17(about2.session ?? "");
-  const [before, setBefore] = useState17([]);
-  const native = useRef9(null);
+  const [name, setName] = useState19(about2.scope ?? nameOf(found.list[0].scope));
+  const [filter, setFilter] = useState19("all");
+  const [session, setSession] = useState19(about2.session ?? "");
+  const [before, setBefore] = useState19([]);
+  const native = useRef10(null);
   const [where, start, clear] = useDoing();
   const scope = scopeOf(found, name);
   const at3 = before.at(-1) ?? "";
@@ -2236,7 +2487,7 @@ function List2({ found, manifest, about: about2 }) {
     },
     pageSize3
   ) }), [name, filter, session, at3]);
-  const soon = useRef9(0);
+  const soon = useRef10(0);
   useEffect10(() => () => clearTimeout(soon.current), []);
   useLines((line) => {
     const changed = /^(record_event|record_events|reset_scope|forget|readiness|wait_until_ready)$/;
@@ -2260,34 +2511,34 @@ function List2({ found, manifest, about: about2 }) {
       tells ? post("/v1/provenance", { scope, event_id: id, limit: 50 }) : null
     ]);
     const event = said instanceof Error ? void 0 : said?.events?.[0];
-    return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
-      /* @__PURE__ */ jsxs30("h2", { children: [
+    return /* @__PURE__ */ jsxs32("div", { class: "card", children: [
+      /* @__PURE__ */ jsxs32("h2", { children: [
         "What was said in ",
-        /* @__PURE__ */ jsx39(Words, { children: id })
+        /* @__PURE__ */ jsx41(Words, { children: id })
       ] }),
-      event ? /* @__PURE__ */ jsxs30("div", { children: [
-        /* @__PURE__ */ jsx39(Facts, { of: [["session", event.session_id], ["turn", event.turn_id], ["at", /* @__PURE__ */ jsx39(Time, { at: event.timestamp })]] }),
-        event.messages.map((m) => /* @__PURE__ */ jsxs30("p", { children: [
-          /* @__PURE__ */ jsxs30("b", { children: [
-            /* @__PURE__ */ jsx39(Words, { children: m.name || m.role }),
+      event ? /* @__PURE__ */ jsxs32("div", { children: [
+        /* @__PURE__ */ jsx41(Facts, { of: [["session", event.session_id], ["turn", event.turn_id], ["at", /* @__PURE__ */ jsx41(Time, { at: event.timestamp })]] }),
+        event.messages.map((m) => /* @__PURE__ */ jsxs32("p", { children: [
+          /* @__PURE__ */ jsxs32("b", { children: [
+            /* @__PURE__ */ jsx41(Words, { children: m.name || m.role }),
             ": "
           ] }),
-          /* @__PURE__ */ jsx39(Words, { children: m.content ?? "" })
+          /* @__PURE__ */ jsx41(Words, { children: m.content ?? "" })
         ] }))
-      ] }) : /* @__PURE__ */ jsx39("p", { children: said instanceof Error ? said.message : texts ? "The archive does not have this event." : "The slot keeps no text of an event unless memory.archive is on." }),
-      /* @__PURE__ */ jsx39("h2", { children: "What memory has of it" }),
-      has ? /* @__PURE__ */ jsx39(Held, { of: has, scope: name, origins }) : /* @__PURE__ */ jsx39("p", { children: "This provider does not say what it has of an event." })
+      ] }) : /* @__PURE__ */ jsx41("p", { children: said instanceof Error ? said.message : texts ? "The archive does not have this event." : "The slot keeps no text of an event unless memory.archive is on." }),
+      /* @__PURE__ */ jsx41("h2", { children: "What memory has of it" }),
+      has ? /* @__PURE__ */ jsx41(Held, { of: has, scope: name, origins }) : /* @__PURE__ */ jsx41("p", { children: "This provider does not say what it has of an event." })
     ] });
   });
   const origins = (id) => start("asking the provider", async () => {
     const p = await post("/v1/provenance", { scope, native_id: id, limit: 50 });
-    return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
-      /* @__PURE__ */ jsxs30("h2", { children: [
+    return /* @__PURE__ */ jsxs32("div", { class: "card", children: [
+      /* @__PURE__ */ jsxs32("h2", { children: [
         "Where ",
-        /* @__PURE__ */ jsx39(Words, { children: id }),
+        /* @__PURE__ */ jsx41(Words, { children: id }),
         " came from"
       ] }),
-      /* @__PURE__ */ jsx39(Held, { of: p, scope: name, origins })
+      /* @__PURE__ */ jsx41(Held, { of: p, scope: name, origins })
     ] });
   });
   const forget = async (what, called) => {
@@ -2296,13 +2547,13 @@ function List2({ found, manifest, about: about2 }) {
     await start("forgetting", async () => {
       const r = await post("/v1/forget", { scope, ...what, reason: "asked on the page" });
       await again();
-      return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
-        /* @__PURE__ */ jsxs30("h2", { children: [
+      return /* @__PURE__ */ jsxs32("div", { class: "card", children: [
+        /* @__PURE__ */ jsxs32("h2", { children: [
           "Forgotten: ",
-          /* @__PURE__ */ jsx39(Words, { children: called })
+          /* @__PURE__ */ jsx41(Words, { children: called })
         ] }),
-        /* @__PURE__ */ jsx39(Facts, { of: [
-          ["status", /* @__PURE__ */ jsx39(State, { of: r.status })],
+        /* @__PURE__ */ jsx41(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx41(State, { of: r.status })],
           ...Object.entries(r.removed).map(([type, ids]) => [`removed: ${type}`, `${ids?.length ?? 0}: ${(ids ?? []).slice(0, 20).join(", ")}`]),
           ["may remain", r.derived_may_remain.length === 0 ? "nothing" : r.derived_may_remain],
           ["outside", r.outside ?? "nothing"]
@@ -2316,13 +2567,13 @@ function List2({ found, manifest, about: about2 }) {
       const r = await post("/v1/scopes/reset", scope);
       setBefore([]);
       await again();
-      return /* @__PURE__ */ jsxs30("div", { class: "card", children: [
-        /* @__PURE__ */ jsxs30("h2", { children: [
+      return /* @__PURE__ */ jsxs32("div", { class: "card", children: [
+        /* @__PURE__ */ jsxs32("h2", { children: [
           "Erased: ",
-          /* @__PURE__ */ jsx39(Words, { children: name })
+          /* @__PURE__ */ jsx41(Words, { children: name })
         ] }),
-        /* @__PURE__ */ jsx39(Facts, { of: [
-          ["status", /* @__PURE__ */ jsx39(State, { of: r.status })],
+        /* @__PURE__ */ jsx41(Facts, { of: [
+          ["status", /* @__PURE__ */ jsx41(State, { of: r.status })],
           ["generation", r.new_generation],
           ["remains", r.remains]
         ] })
@@ -2331,13 +2582,13 @@ function List2({ found, manifest, about: about2 }) {
   };
   const row2 = (e) => [
     e.event_id,
-    e.session_id ? /* @__PURE__ */ jsx39(Link, { to: "turns", about: { scope: name, session: e.session_id }, children: /* @__PURE__ */ jsx39(Words, { children: e.session_id }) }) : "",
-    /* @__PURE__ */ jsx39(State, { of: e.state }),
+    e.session_id ? /* @__PURE__ */ jsx41(Link, { to: "turns", about: { scope: name, session: e.session_id }, children: /* @__PURE__ */ jsx41(Words, { children: e.session_id }) }) : "",
+    /* @__PURE__ */ jsx41(State, { of: e.state }),
     outcome(e, manifest),
-    /* @__PURE__ */ jsx39(Time, { at: e.sent_at }),
-    /* @__PURE__ */ jsxs30("div", { class: "buttons", children: [
-      tells || texts ? /* @__PURE__ */ jsx39("button", { type: "button", "aria-label": `Show ${e.event_id}`, onClick: () => show(e.event_id), children: "Show" }) : null,
-      forgets ? /* @__PURE__ */ jsx39(
+    /* @__PURE__ */ jsx41(Time, { at: e.sent_at }),
+    /* @__PURE__ */ jsxs32("div", { class: "buttons", children: [
+      tells || texts ? /* @__PURE__ */ jsx41("button", { type: "button", "aria-label": `Show ${e.event_id}`, onClick: () => show(e.event_id), children: "Show" }) : null,
+      forgets ? /* @__PURE__ */ jsx41(
         "button",
         {
           type: "button",
@@ -2348,16 +2599,16 @@ function List2({ found, manifest, about: about2 }) {
       ) : null
     ] })
   ];
-  return /* @__PURE__ */ jsxs30(Fragment18, { children: [
-    /* @__PURE__ */ jsxs30("form", { class: "card", onSubmit: (e) => e.preventDefault(), children: [
-      /* @__PURE__ */ jsx39(ScopeChoice, { found, value: name, onChange: (n) => anew(() => setName(n)) }),
-      /* @__PURE__ */ jsxs30("label", { children: [
+  return /* @__PURE__ */ jsxs32(Fragment21, { children: [
+    /* @__PURE__ */ jsxs32("form", { class: "card", onSubmit: (e) => e.preventDefault(), children: [
+      /* @__PURE__ */ jsx41(ScopeChoice, { found, value: name, onChange: (n) => anew(() => setName(n)) }),
+      /* @__PURE__ */ jsxs32("label", { children: [
         "State",
-        /* @__PURE__ */ jsx39("select", { value: filter, onChange: (e) => anew(() => setFilter(e.currentTarget.value)), children: Object.keys(filters).map((f) => /* @__PURE__ */ jsx39("option", { value: f, children: f })) })
+        /* @__PURE__ */ jsx41("select", { value: filter, onChange: (e) => anew(() => setFilter(e.currentTarget.value)), children: Object.keys(filters).map((f) => /* @__PURE__ */ jsx41("option", { value: f, children: f })) })
       ] }),
-      /* @__PURE__ */ jsxs30("label", { children: [
+      /* @__PURE__ */ jsxs32("label", { children: [
         "Session",
-        /* @__PURE__ */ jsx39(
+        /* @__PURE__ */ jsx41(
           "input",
           {
             autoComplete: "off",
@@ -2369,8 +2620,8 @@ function List2({ found, manifest, about: about2 }) {
           }
         )
       ] }),
-      changes ? /* @__PURE__ */ jsx39("button", { type: "button", class: "danger", onClick: erase, children: "Erase this scope's memory" }) : null,
-      forgets && session ? /* @__PURE__ */ jsx39(
+      changes ? /* @__PURE__ */ jsx41("button", { type: "button", class: "danger", onClick: erase, children: "Erase this scope's memory" }) : null,
+      forgets && session ? /* @__PURE__ */ jsx41(
         "button",
         {
           type: "button",
@@ -2380,42 +2631,42 @@ function List2({ found, manifest, about: about2 }) {
         }
       ) : null
     ] }),
-    /* @__PURE__ */ jsx39(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs30("div", { children: [
-      /* @__PURE__ */ jsx39("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
-      /* @__PURE__ */ jsx39(Table, { caption: "Events", heads: ["event", "session", "state", "outcome", "sent", ""], rows: p.events.map(row2) }),
-      /* @__PURE__ */ jsxs30("p", { class: "buttons", children: [
-        /* @__PURE__ */ jsx39("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
-        /* @__PURE__ */ jsx39("button", { type: "button", disabled: !p.next, onClick: () => setBefore([...before, p.next ?? ""]), children: "Next page" })
+    /* @__PURE__ */ jsx41(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs32("div", { children: [
+      /* @__PURE__ */ jsx41("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
+      /* @__PURE__ */ jsx41(Table, { caption: "Events", heads: ["event", "session", "state", "outcome", "sent", ""], rows: p.events.map(row2) }),
+      /* @__PURE__ */ jsxs32("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx41("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
+        /* @__PURE__ */ jsx41("button", { type: "button", disabled: !p.next, onClick: () => setBefore([...before, p.next ?? ""]), children: "Next page" })
       ] })
     ] }, p.of) }),
-    tells ? /* @__PURE__ */ jsxs30("form", { onSubmit: (e) => {
+    tells ? /* @__PURE__ */ jsxs32("form", { onSubmit: (e) => {
       e.preventDefault();
       void origins(native.current?.value ?? "");
     }, children: [
-      /* @__PURE__ */ jsxs30("label", { children: [
+      /* @__PURE__ */ jsxs32("label", { children: [
         "Memory, by the backend's id",
-        /* @__PURE__ */ jsx39("input", { ref: native, autoComplete: "off", spellcheck: false, required: true })
+        /* @__PURE__ */ jsx41("input", { ref: native, autoComplete: "off", spellcheck: false, required: true })
       ] }),
-      /* @__PURE__ */ jsx39("button", { children: "Where it came from" })
+      /* @__PURE__ */ jsx41("button", { children: "Where it came from" })
     ] }) : null,
     where
   ] });
 }
 function Held({ of, scope, origins }) {
-  if (of.items.length === 0) return /* @__PURE__ */ jsx39("p", { children: "Nothing." });
-  return /* @__PURE__ */ jsx39(Fragment18, { children: of.items.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs30("details", { open: of.items.length < 6, children: [
-    /* @__PURE__ */ jsxs30("summary", { children: [
-      /* @__PURE__ */ jsx39(Words, { children: e.native_type ?? "" }),
+  if (of.items.length === 0) return /* @__PURE__ */ jsx41("p", { children: "Nothing." });
+  return /* @__PURE__ */ jsx41(Fragment21, { children: of.items.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs32("details", { open: of.items.length < 6, children: [
+    /* @__PURE__ */ jsxs32("summary", { children: [
+      /* @__PURE__ */ jsx41(Words, { children: e.native_type ?? "" }),
       " ",
-      /* @__PURE__ */ jsx39(Words, { children: e.native_id ?? "" }),
+      /* @__PURE__ */ jsx41(Words, { children: e.native_id ?? "" }),
       " ",
-      /* @__PURE__ */ jsx39(Words, { children: e.text ?? "" })
+      /* @__PURE__ */ jsx41(Words, { children: e.text ?? "" })
     ] }),
-    /* @__PURE__ */ jsxs30("p", { children: [
+    /* @__PURE__ */ jsxs32("p", { children: [
       "From turns: ",
-      (e.source_event_ids ?? []).length === 0 ? "not known" : e.source_event_ids?.map((id) => [/* @__PURE__ */ jsx39(Link, { to: "turns", about: { scope, event: id }, children: /* @__PURE__ */ jsx39(Words, { children: id }) }), " "])
+      (e.source_event_ids ?? []).length === 0 ? "not known" : e.source_event_ids?.map((id) => [/* @__PURE__ */ jsx41(Link, { to: "turns", about: { scope, event: id }, children: /* @__PURE__ */ jsx41(Words, { children: id }) }), " "])
     ] }),
-    e.native_id ? /* @__PURE__ */ jsx39("p", { children: /* @__PURE__ */ jsx39(
+    e.native_id ? /* @__PURE__ */ jsx41("p", { children: /* @__PURE__ */ jsx41(
       "button",
       {
         type: "button",
@@ -2424,7 +2675,7 @@ function Held({ of, scope, origins }) {
         children: "Where it came from"
       }
     ) }) : null,
-    /* @__PURE__ */ jsx39(Json, { of: native })
+    /* @__PURE__ */ jsx41(Json, { of: native })
   ] })) });
 }
 function outcome({ state: is, receipt }, manifest) {
@@ -2446,7 +2697,7 @@ function outcome({ state: is, receipt }, manifest) {
 }
 
 // src/Page.tsx
-import { Fragment as Fragment19, jsx as jsx40, jsxs as jsxs31 } from "./preact.js";
+import { Fragment as Fragment22, jsx as jsx42, jsxs as jsxs33 } from "./preact.js";
 var views = [
   { id: "people", title: "People", part: "people", Is: People, stays: true },
   { id: "turns", title: "Turns", part: "people", Is: Turns },
@@ -2459,9 +2710,9 @@ var views = [
   { id: "runs", title: "Runs", part: "runs", Is: Runs, needs: "runs" }
 ];
 function Page() {
-  const [settings, setSettings] = useState18(null);
-  const [refused, setRefused] = useState18(null);
-  const [inside, setInside] = useState18(false);
+  const [settings, setSettings] = useState20(null);
+  const [refused, setRefused] = useState20(null);
+  const [inside, setInside] = useState20(false);
   const begin2 = async () => {
     try {
       const s = await enter();
@@ -2478,22 +2729,22 @@ function Page() {
   useEffect11(() => {
     void begin2();
   }, []);
-  if (inside && settings) return /* @__PURE__ */ jsx40(Open2, { settings });
-  return /* @__PURE__ */ jsxs31(Fragment19, { children: [
-    /* @__PURE__ */ jsx40("header", { children: /* @__PURE__ */ jsx40("h1", { children: "memhost" }) }),
-    /* @__PURE__ */ jsx40("main", { id: "main", tabIndex: -1, children: refused instanceof Problem && refused.status === 401 ? /* @__PURE__ */ jsx40(Token, { first: refused, enter: () => setInside(true) }) : refused ? /* @__PURE__ */ jsx40(Failure, { of: refused }) : null })
+  if (inside && settings) return /* @__PURE__ */ jsx42(Open2, { settings });
+  return /* @__PURE__ */ jsxs33(Fragment22, { children: [
+    /* @__PURE__ */ jsx42("header", { children: /* @__PURE__ */ jsx42("h1", { children: "memhost" }) }),
+    /* @__PURE__ */ jsx42("main", { id: "main", tabIndex: -1, children: refused instanceof Problem && refused.status === 401 ? /* @__PURE__ */ jsx42(Token, { first: refused, enter: () => setInside(true) }) : refused ? /* @__PURE__ */ jsx42(Failure, { of: refused }) : null })
   ] });
 }
 function Open2({ settings }) {
-  const [route, setRoute] = useState18(here);
-  const [more, setMore] = useState18([]);
-  const [link, setLink] = useState18({ word: "", good: true });
-  const [times, setTimes] = useState18(0);
-  const [blurred, blur] = useState18(false);
-  const listeners2 = useRef10(/* @__PURE__ */ new Set());
-  const away = useRef10(false);
-  const main2 = useRef10(null);
-  const slot = useMemo2(() => ({
+  const [route, setRoute] = useState20(here);
+  const [more, setMore] = useState20([]);
+  const [link, setLink] = useState20({ word: "", good: true });
+  const [times, setTimes] = useState20(0);
+  const [blurred, blur] = useState20(false);
+  const listeners2 = useRef11(/* @__PURE__ */ new Set());
+  const away = useRef11(false);
+  const main2 = useRef11(null);
+  const slot = useMemo3(() => ({
     settings: { ...settings, views: [...settings.views, ...more] },
     again: () => setTimes((n) => n + 1),
     onLine: (listen) => {
@@ -2513,7 +2764,7 @@ function Open2({ settings }) {
     document.title = `${view.title} - memhost`;
   }, [view]);
   useEffect11(() => {
-    void follow((line) => {
+    void follow(keep, (line) => {
       keep(line);
       for (const l of listeners2.current) l(line);
     }, (there, e) => {
@@ -2529,16 +2780,16 @@ function Open2({ settings }) {
       ]);
     }, () => void 0);
   }, []);
-  const tab = (v, current) => /* @__PURE__ */ jsx40("li", { children: /* @__PURE__ */ jsx40("a", { href: `#${v.id}`, "aria-current": current ? "page" : void 0, children: v.title }) });
-  return /* @__PURE__ */ jsxs31(SlotContext.Provider, { value: slot, children: [
-    /* @__PURE__ */ jsx40("a", { class: "skip", href: "#main", children: "Skip to the view" }),
-    /* @__PURE__ */ jsxs31("header", { children: [
-      /* @__PURE__ */ jsx40("h1", { children: "memhost" }),
-      /* @__PURE__ */ jsx40("nav", { "aria-label": "Views", children: /* @__PURE__ */ jsx40("ul", { id: "views", children: parts.map((v) => tab(v, v.part === view.part)) }) }),
-      /* @__PURE__ */ jsxs31("div", { class: "tools", children: [
-        settings.mode === "on" ? null : /* @__PURE__ */ jsx40("span", { class: "badge", title: "This page was started to read only.", children: "reading only" }),
-        /* @__PURE__ */ jsx40("span", { class: "quiet", title: "All times are shown in this time zone.", children: zone }),
-        /* @__PURE__ */ jsx40(
+  const tab = (v, current) => /* @__PURE__ */ jsx42("li", { children: /* @__PURE__ */ jsx42("a", { href: `#${v.id}`, "aria-current": current ? "page" : void 0, children: v.title }) });
+  return /* @__PURE__ */ jsxs33(SlotContext.Provider, { value: slot, children: [
+    /* @__PURE__ */ jsx42("a", { class: "skip", href: "#main", children: "Skip to the view" }),
+    /* @__PURE__ */ jsxs33("header", { children: [
+      /* @__PURE__ */ jsx42("h1", { children: "memhost" }),
+      /* @__PURE__ */ jsx42("nav", { "aria-label": "Views", children: /* @__PURE__ */ jsx42("ul", { id: "views", children: parts.map((v) => tab(v, v.part === view.part)) }) }),
+      /* @__PURE__ */ jsxs33("div", { class: "tools", children: [
+        settings.mode === "on" ? null : /* @__PURE__ */ jsx42("span", { class: "badge", title: "This page was started to read only.", children: "reading only" }),
+        /* @__PURE__ */ jsx42("span", { class: "quiet", title: "All times are shown in this time zone.", children: zone }),
+        /* @__PURE__ */ jsx42(
           "button",
           {
             type: "button",
@@ -2549,21 +2800,21 @@ function Open2({ settings }) {
             children: "Blur"
           }
         ),
-        /* @__PURE__ */ jsx40("p", { id: "link", role: "status", class: link.good ? "good" : "bad", children: link.word })
+        /* @__PURE__ */ jsx42("p", { id: "link", role: "status", class: link.good ? "good" : "bad", children: link.word })
       ] })
     ] }),
-    /* @__PURE__ */ jsxs31("main", { id: "main", ref: main2, tabIndex: -1, "aria-busy": "true", class: `${blurred ? "blurred " : ""}${link.good ? "" : "stale"}`, children: [
-      beside.length > 1 ? /* @__PURE__ */ jsx40("nav", { "aria-label": `Within ${parts.find((p) => p.part === view.part)?.title}`, class: "within", children: /* @__PURE__ */ jsx40("ul", { children: beside.map((v) => tab(v, v === view)) }) }) : null,
-      /* @__PURE__ */ jsx40(view.Is, { about: route.about }, `${view.id} ${times} ${view.stays ? "" : JSON.stringify(route.about)}`)
+    /* @__PURE__ */ jsxs33("main", { id: "main", ref: main2, tabIndex: -1, "aria-busy": "true", class: `${blurred ? "blurred " : ""}${link.good ? "" : "stale"}`, children: [
+      beside.length > 1 ? /* @__PURE__ */ jsx42("nav", { "aria-label": `Within ${parts.find((p) => p.part === view.part)?.title}`, class: "within", children: /* @__PURE__ */ jsx42("ul", { children: beside.map((v) => tab(v, v === view)) }) }) : null,
+      /* @__PURE__ */ jsx42(view.Is, { about: route.about }, `${view.id} ${times} ${view.stays ? "" : JSON.stringify(route.about)}`)
     ] }),
-    /* @__PURE__ */ jsx40(Confirm, {})
+    /* @__PURE__ */ jsx42(Confirm, {})
   ] });
 }
 
 // src/main.tsx
-import { jsx as jsx41 } from "./preact.js";
+import { jsx as jsx43 } from "./preact.js";
 var main = document.getElementById("page");
 if (main) {
   main.replaceChildren();
-  render(/* @__PURE__ */ jsx41(Page, {}), main);
+  render(/* @__PURE__ */ jsx43(Page, {}), main);
 }

@@ -1,0 +1,103 @@
+// Others asks other memories the same question: each is filled with what this person's archive has, and removed again.
+import { useState } from "preact/hooks";
+import { post } from "../api";
+import { useDoing } from "../parts/Doing";
+import { Failure } from "../parts/Failure";
+import { Words } from "../parts/Words";
+import { declaredBy, type Comparison, type ListedModule, type Manifest, type Result, type Scope, type Schema } from "../wire";
+
+interface Props {
+  result: Result; // of the serving memory
+  query: string;
+  maxTokens: number;
+  scope: Scope;
+  manifest: Manifest;
+  modules: ListedModule[];
+}
+
+// alone tells whether a module needs no configuration, and without one has nobody to call.
+function alone(m: ListedModule) {
+  const { config_schema: schema, origins } = declaredBy(m);
+  const fixed = (from?: string) => {
+    const key = (from ?? "").split("/")[1] ?? "";
+    return key === "" || (schema?.properties?.[key] as Schema | undefined)?.default !== undefined;
+  };
+  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
+}
+
+export function Others({ result, query, maxTokens, scope, manifest, modules }: Props) {
+  const names = modules.filter(alone).flatMap((m) => declaredBy(m).providers.map((p) => p.name))
+    .filter((name) => name !== manifest.provider && name !== "no_memory").sort();
+  const usual = names.filter((name) => ["bm25", "full_history", "recall"].includes(name));
+  const [chosen, choose] = useState(new Set(usual.length > 0 ? usual : names.slice(0, 2)));
+  const [said, start] = useDoing();
+  if (names.length === 0) return null;
+  const ask = (e: Event) => {
+    e.preventDefault();
+    void start("filling the other memories, and asking them", async () => {
+      const c = await post<Comparison>("/v1/compare", { scope, query, max_tokens: maxTokens,
+        providers: names.filter((name) => chosen.has(name)) });
+      return <Compared of={c} result={result} serving={manifest.provider} />;
+    });
+  };
+  return (
+    <section class="card">
+      <h3>What would another memory give?</h3>
+      {manifest.archive ? (
+        <form onSubmit={ask} class="others">
+          <fieldset class="choices"><legend class="quiet">Memories that need no server and no model. Each is filled from the archive,
+            with at most 5,000 turns of this person, asked once, and removed.</legend>
+          {names.map((name) => <label class="check"><input type="checkbox" checked={chosen.has(name)} onChange={(e) => {
+            const next = new Set(chosen);
+            if (e.currentTarget.checked) next.add(name); else next.delete(name);
+            choose(next);
+          }} />{name}</label>)}</fieldset>
+          <button class="act" disabled={chosen.size === 0}>Ask them, too</button>
+        </form>) : <p class="quiet">They are filled from the archive, which <code>memory.archive: true</code> turns on.</p>}
+      {said}
+    </section>
+  );
+}
+
+interface Column {
+  name: string;
+  role: string;
+  context: string;
+  tokens: number;
+  ms?: number;
+  fill?: number;
+  error?: unknown;
+}
+
+function Compared({ of: c, result, serving }: { of: Comparison; result: Result; serving: string }) {
+  const columns: Column[] = [{ name: serving, role: "serves", context: result.formatted_context,
+    tokens: result.trace?.token_count ?? 0, ms: result.trace?.latency_ms },
+  ...c.answers.map((a) => ({ name: a.provider, role: "", context: a.formatted_context, tokens: a.tokens, ms: a.latency_ms, fill: a.fill_ms,
+    error: a.error }))];
+  const most = Math.max(1, ...columns.map((o) => o.tokens));
+  const served = new Set(lines(result.formatted_context));
+  const others = new Set(c.answers.flatMap((a) => lines(a.formatted_context)));
+  return (
+    <>
+      <p class="quiet">{`Each was filled with ${c.events} turns` + (c.left_out > 0 ? `; ${c.left_out} were left out` : "") +
+        ". Lines that only one side has are marked."}</p>
+      <div class="columns compared">{columns.map((o, i) => (
+        <section key={o.name}>
+          <h4><Words>{o.name}</Words>{o.role ? <span class="badge">{o.role}</span> : null}</h4>
+          {o.error ? <Failure of={o.error} /> : <>
+            <div class="bar" role="img" aria-label={`${o.tokens} tokens`}>
+              <span class="e0" style={{ inlineSize: `${(100 * o.tokens) / most}%` }} /></div>
+            <p class="quiet">{`${o.tokens} tokens · ${Number((o.ms ?? 0).toPrecision(3))} ms` +
+              (o.fill === undefined ? "" : ` · filled in ${Math.round(o.fill)} ms`)}</p>
+            {o.context === "" ? <p>There is no memory for this question.</p> : <pre dir="auto" tabIndex={0} class="words"
+              aria-label={`Context of ${o.name}`}>{o.context.split("\n").map((line) =>
+                [lines(line).some((l) => !(i === 0 ? others : served).has(l)) ? <mark class="e2">{line}</mark> : line, "\n"])}</pre>}
+          </>}
+        </section>))}</div>
+    </>
+  );
+}
+
+// lines are those of a context that say something, without what a memory puts before the words: number and date.
+const lines = (context: string) => context.split("\n").map((l) => l.trim().replace(/^(?:-|m?\d+)?\s*\[[^\]]*\]\s*/, ""))
+  .filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
