@@ -51,7 +51,7 @@ func TestASlotInADatabaseIsKeptThere(t *testing.T) {
 	require.Contains(t, failure(first, record...), "has no tables of memhost; run: memhost cluster migrate")
 	out, code := first.run("cluster", "migrate")
 	require.Zero(t, code)
-	require.Equal(t, "migrated: 00001_tables.sql\nmigrated: 00002_commit_numbers.sql\n", out)
+	require.Equal(t, "migrated: 00001_tables.sql\nmigrated: 00002_commit_numbers.sql\nmigrated: 00003_short_receipts.sql\n", out)
 	out, code = second.run("cluster", "migrate")
 	require.Zero(t, code)
 	require.Equal(t, "the tables are up to date\n", out)

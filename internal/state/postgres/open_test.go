@@ -40,10 +40,10 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	do("INSERT INTO newer.memhost_migrations (version) VALUES (7)")
 	_, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL, Schema: "newer"})
 	require.ErrorIs(t, err, state.ErrSchema)
-	require.ErrorContains(t, err, "has tables of version 7, this memhost knows 2")
+	require.ErrorContains(t, err, "has tables of version 7, this memhost knows 3")
 	ran, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
 	require.NoError(t, err)
-	require.Equal(t, []string{"00001_tables.sql", "00002_commit_numbers.sql"}, ran)
+	require.Equal(t, []string{"00001_tables.sql", "00002_commit_numbers.sql", "00003_short_receipts.sql"}, ran)
 	ran, err = postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
 	require.NoError(t, err)
 	require.Empty(t, ran, "everything is up to date")
@@ -81,7 +81,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		{"no tables", postgres.Options{URL: server.URL, Schema: "empty"}, state.ErrSchema, "memhost cluster migrate",
 			false},
 		{"newer tables", postgres.Options{URL: server.URL, Schema: "newer"}, state.ErrSchema,
-			"has tables of version 7, this memhost knows 2", false},
+			"has tables of version 7, this memhost knows 3", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := postgres.Open(t.Context(), c.opts)
