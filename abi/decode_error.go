@@ -90,7 +90,7 @@ func shorten(text []byte) string {
 	return string(text)
 }
 
-// notJSON says why data is not one JSON value of at most so many levels; it returns "" where it is.
+// notJSON returns "" if data is one JSON value of at most levels levels, else what is wrong with it.
 func notJSON(data []byte, levels int) string {
 	err := wirejson.DecodeBytes(data).Limit(levels).Validate()
 	if err == nil {

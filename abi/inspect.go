@@ -47,9 +47,9 @@ type ReadinessRequest struct {
 	Scope MemoryScope `json:"scope"`
 	// TimeoutMS is how long to wait for ready; 0 means one look.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
-	// RetryEmpty sends the events once more of which the backend kept nothing (event_ids.empty): from the archive,
-	// where it has them; the others are listed as failed, and are sent when they are recorded again. What the backend
-	// kept a part of may be doubled.
+	// RetryEmpty sends the events once more of which the backend kept nothing (event_ids.empty), and those that failed or
+	// were lost: from the archive, if it has them. The others are listed as failed or lost, and are sent when they are
+	// recorded again. An event of which the backend kept a part may be doubled.
 	RetryEmpty bool `json:"retry_empty,omitempty"`
 }
 

@@ -437,13 +437,13 @@ func invalid(path, problem string) *Error { return NewError(CodeInvalidArgument,
 
 func timeError(path string, err error) *Error { return invalid(path, AsError(err).Message) }
 
-// under puts a path before that of e.
+// under prepends a path to the path in e's message.
 func under(path string, e *Error) *Error {
 	e.Message = joinPath(path, e.Message)
 	return e
 }
 
-// asError keeps a nil *Error from becoming an error that is not nil.
+// asError converts e to an error, nil to nil: a nil *Error in an error interface would not be nil.
 func asError(e *Error) error {
 	if e == nil {
 		return nil

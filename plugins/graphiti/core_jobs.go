@@ -216,7 +216,7 @@ func (s *core) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, err
 	if err != nil {
 		return nil, err
 	}
-	return unless(max(v.stallMS, i.writeMS) - (millis(v.Now) - want.sentMS)), nil
+	return absentAfter(max(v.stallMS, i.writeMS) - (millis(v.Now) - want.sentMS)), nil
 }
 
 // waits reports whether a job is still to be done.

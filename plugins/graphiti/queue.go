@@ -255,7 +255,7 @@ func (q *queue) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, er
 	case want.overtaken(last, seen.found):
 		return &abi.FindEventAnswer{Found: "absent"}, nil
 	}
-	return unless(v.stallMS - (millis(v.Now) - max(want.sentMS, seen.newestMS))), nil
+	return absentAfter(v.stallMS - (millis(v.Now) - max(want.sentMS, seen.newestMS))), nil
 }
 
 // reset drains, deletes and verifies. A turn that is queued still would come back after the delete, so that is waited

@@ -93,8 +93,8 @@ func (m *marker) overtaken(last marker, found map[string]named) bool {
 	return last.name != m.name && found[last.name].copies > 0 && later
 }
 
-// unless answers absent when the time is up, and unknown as long as leftMS remain.
-func unless(leftMS int64) *abi.FindEventAnswer {
+// absentAfter answers absent once no time is left, and unknown before: leftMS is how long the event may still arrive.
+func absentAfter(leftMS int64) *abi.FindEventAnswer {
 	if leftMS < 0 {
 		return &abi.FindEventAnswer{Found: "absent"}
 	}

@@ -13,7 +13,7 @@ type marker struct {
 	sentAt string
 	// representation rows that the write puts into the deriver's queue: one for each message of an observed author
 	rows    int64
-	tokens  int64 // of those messages, by Honcho's count
+	tokens  int64 // the tokens of those rows' messages, as Honcho counts them
 	session string
 	event   string
 }

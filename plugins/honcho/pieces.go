@@ -18,7 +18,7 @@ const (
 	keyEvent  = "mh_event" // the event_id, as label makes it: this is what find_event filters by
 	keyPiece  = "mh_i"     // which of the event's pieces this is, from 0
 	keyPieces = "mh_n"     // how many there are
-	keyRole   = "mh_role"  // Honcho has no role: it is who speaks, and this
+	keyRole   = "mh_role"  // the message's role, since Honcho keeps only who speaks
 	keyPart   = "mh_part"  // "2/3": which part of a message that was split
 	// the event's metadata, on the first piece; as JSON text where Honcho would change or refuse it
 	keyMeta   = "mh_meta"

@@ -210,7 +210,7 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	return &abi.NativeQueryResult{Name: r.Name, Result: answer.body, Trace: t}, nil
 }
 
-// unknownName is the error of a native query or mutation that there is not.
+// unknownName is the error for a native query or mutation that does not exist.
 func unknownName(what, name string, known []string) error {
 	e := abi.NewError(abi.CodeInvalidArgument, "name: no native "+what+" of honcho")
 	e.Hint = "there are " + strings.Join(known, ", ")

@@ -11,8 +11,8 @@ import (
 // inventorySize and inventoryPages bound what an inventory lists.
 const inventorySize, inventoryPages = 100, 100
 
-// inventory lists the cube, archived memories too, and counts by native type. A memory that feedback wrote is there
-// twice under one id and counts once: as that of its twins that is not WorkingMemory.
+// inventory lists the cube's memories, archived ones too, and counts them by native type. MemOS lists a memory that
+// feedback wrote twice under one id, once as WorkingMemory; it counts once, under the other type.
 func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 	out := &abi.Inventory{Kinds: []abi.InventoryKind{}, Complete: true, Quiescent: true,
 		Trace: b.trace("POST /product/get_memory")}

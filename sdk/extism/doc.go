@@ -9,5 +9,5 @@
 //
 //	tinygo build -target=wasip1 -buildmode=c-shared -tags=extism -o notes.wasm .
 //
-// docs/extism.md says what differs from mh1.
+// docs/write-a-plugin.md says what differs from mh1.
 package extism

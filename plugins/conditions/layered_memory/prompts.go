@@ -52,7 +52,8 @@ var (
 	nanobotDream string
 )
 
-// promptsOf is the set of that name. Nanobot's archive text is that of the Dream it belongs to.
+// promptsOf returns the prompts that the key `prompts` names. Of Nanobot's two archive texts it takes the one from the
+// same month as the prompts of Dream.
 func promptsOf(name string, twoPhase bool) *promptSet {
 	if name != promptsNanobot {
 		return &ownPrompts

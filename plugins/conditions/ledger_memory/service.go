@@ -79,8 +79,8 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	})
 }
 
-// health is ok without a model: the state is the host's own. With one it asks the endpoint. What extraction could not
-// do stands in readiness: health has no scope.
+// health is ok without a model: the state is the host's own. With one it asks the endpoint. Turns
+// that could not be extracted are reported by readiness, since health has no scope.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
 	if err != nil {

@@ -33,14 +33,14 @@ func initHeap() {
 
 func memoryEnd() uintptr { return uintptr(memorySize(0)) * pageSize }
 
-// pointerFree tells of a layout, as the compiler gives it, that nothing there is a pointer: its lowest bit is set, five
-// bits of length follow, and no other.
+// pointerFree reports whether the compiler's layout of an object says that it has no pointers: the lowest bit is set, the
+// next five are a length, and all others are zero.
 func pointerFree(layout uintptr) bool { return layout&1 != 0 && layout>>6 == 0 }
 
 //go:linkname alloc runtime.alloc
 func alloc(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
 	at := memory.cursor
-	// take, for where nothing is to be done but that
+	// the fast path of take: the object fits into memory that is already cleared
 	if room := memory.cleared - at; room > size && room-size >= headerSize {
 		n := (size + headerSize + granule - 1) &^ (granule - 1)
 		memory.cursor = at + n

@@ -141,8 +141,9 @@ func (f *Forgetting) Whole(kind, id string) bool {
 	return false
 }
 
-// History writes a log of a history anew. of is an entry's native id and the events that it was made from. One that is
-// named, or was made from forgotten events alone, becomes blank, or goes where blank is nil.
+// History rewrites a history log without the forgotten entries: those that the request names, and those made from
+// forgotten events alone. blank replaces such an entry; if it is nil the entry is removed. of returns an entry's native id
+// and the events that it was made from.
 func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry []byte) (id string, events []string)) {
 	lines := f.lines(log)
 	var kept [][]byte

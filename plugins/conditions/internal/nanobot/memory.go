@@ -69,10 +69,10 @@ func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *wirej
 	return s, nil
 }
 
-// BySession reports whether the end of a session brings work: then all that is recorded waits for it.
+// BySession reports whether recorded messages wait until their session ends.
 func (s *Settings) BySession() bool { return s.Policy == model.PolicySession }
 
-// Trace is an answer's.
+// Trace returns the trace of an answer.
 func (s *Settings) Trace(operation string) *abi.Trace {
 	return &abi.Trace{BackendName: s.Config.Provider, NativeOperation: operation}
 }
