@@ -147,4 +147,13 @@ func TestATurnIsCorrectedAndForgottenOnThePage(t *testing.T) {
 		items("I drink tea.", "I live in Kyoto."))...)
 	b.run(t, append(append([]chromedp.Action{press("Forget e2")}, yes...), said("I drink tea."), items("I drink tea."))...)
 	b.clean(t)
+
+	// without an archive a turn is shown as the memory keeps it, which is not enough to record it anew
+	s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25", "--set", "memory.archive=false")
+	record(t, s, event("e1", "monday", "I drink coffee."))
+	var corrects, forgets bool
+	b.run(t, append(b.at(s, "people"), says("I drink coffee."), has("Correct e1", &corrects), has("Forget e1", &forgets))...)
+	assert.False(t, corrects)
+	assert.True(t, forgets)
+	b.clean(t)
 }

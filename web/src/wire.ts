@@ -40,6 +40,7 @@ export type BackfillPlan = All["BackfillPlan"];
 export type ImportCheck = All["ImportCheck"];
 export type ImportProgress = All["ImportProgress"];
 export type FeedbackReceipt = All["FeedbackReceipt"];
+export type WriteReceipt = All["WriteReceipt"];
 export type ForgetReceipt = All["ForgetReceipt"];
 export type ResetReceipt = All["ResetReceipt"];
 

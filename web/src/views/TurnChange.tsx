@@ -1,11 +1,12 @@
-// TurnChange forgets one turn, or replaces what was said in it: the turn is forgotten, and recorded anew as it should be.
+// TurnChange forgets one turn, or replaces what was said in it: the corrected turn is recorded, and then the other one is
+// forgotten. That takes the turn as the archive has it: what a memory keeps of a turn may lack its scope.
 import { useRef, useState } from "preact/hooks";
 import { post } from "../api";
 import { confirm } from "../parts/Confirm";
 import { useDoing } from "../parts/Doing";
 import { Facts } from "../parts/Facts";
 import { State } from "../parts/State";
-import type { ForgetReceipt, ProvenanceItem } from "../wire";
+import type { ForgetReceipt, ProvenanceItem, WriteReceipt } from "../wire";
 import type { Turn } from "./Conversation";
 
 interface Props {
@@ -22,6 +23,7 @@ export function TurnChange({ of: { listed, said }, items, scope, provider, archi
   const [correcting, correct] = useState(false);
   const [doing, start] = useDoing();
   const form = useRef<HTMLFormElement>(null);
+  const corrected = useRef(`${listed.event_id}-${Date.now().toString(36)}`); // the same when it is tried again
   const id = listed.event_id;
   const kept = listed.receipt?.native_ids ?? [];
   const parts = [archive ? "the turn in the archive" : "", !forgets ? "" : items.length > 0 ?
@@ -47,9 +49,12 @@ export function TurnChange({ of: { listed, said }, items, scope, provider, archi
     if (!await confirm("Correct this turn?", `${goes} The corrected turn is recorded in its place, at the same time in the same ` +
       "session.", "Correct it")) return;
     await start("correcting", async () => {
-      const receipt = await remove();
-      await post("/v1/events", { ...said, event_id: `${id}-${Date.now().toString(36)}`,
+      const written = await post<WriteReceipt>("/v1/events", { ...said, event_id: corrected.current,
         messages: said.messages.map((m, i) => ({ ...m, content: texts[i] })) });
+      if (written.status !== "committed" && written.status !== "queued") {
+        throw new Error(`The corrected turn is ${written.status}: the turn stays as it is.`);
+      }
+      const receipt = await remove();
       correct(false);
       changed();
       return told(receipt);
@@ -58,7 +63,7 @@ export function TurnChange({ of: { listed, said }, items, scope, provider, archi
   return (
     <>
       <p class="quiet row change">
-        {forgets && said ? <button type="button" class="link" aria-label={`Correct ${id}`} aria-expanded={correcting}
+        {forgets && archive && said ? <button type="button" class="link" aria-label={`Correct ${id}`} aria-expanded={correcting}
           onClick={() => correct(!correcting)}>correct</button> : null}
         <button type="button" class="link bad" aria-label={`Forget ${id}`} onClick={forget}>forget</button>
       </p>

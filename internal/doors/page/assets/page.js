@@ -1689,6 +1689,7 @@ function TurnChange({ of: { listed, said }, items, scope, provider, archive, for
   const [correcting, correct] = useState13(false);
   const [doing, start] = useDoing();
   const form = useRef8(null);
+  const corrected = useRef8(`${listed.event_id}-${Date.now().toString(36)}`);
   const id = listed.event_id;
   const kept2 = listed.receipt?.native_ids ?? [];
   const parts = [archive ? "the turn in the archive" : "", !forgets ? "" : items.length > 0 ? `${items.length} ${items.length === 1 ? "item" : "items"} that ${provider} made of it` : kept2.length > 0 ? `what ${provider} kept of it (${kept2.slice(0, 5).join(", ")})` : `what ${provider} made of it`].filter(Boolean);
@@ -1712,12 +1713,15 @@ function TurnChange({ of: { listed, said }, items, scope, provider, archive, for
     const texts = [...form.current.querySelectorAll("textarea")].map((t) => t.value);
     if (!await confirm("Correct this turn?", `${goes} The corrected turn is recorded in its place, at the same time in the same session.`, "Correct it")) return;
     await start("correcting", async () => {
-      const receipt = await remove();
-      await post("/v1/events", {
+      const written = await post("/v1/events", {
         ...said,
-        event_id: `${id}-${Date.now().toString(36)}`,
+        event_id: corrected.current,
         messages: said.messages.map((m, i) => ({ ...m, content: texts[i] }))
       });
+      if (written.status !== "committed" && written.status !== "queued") {
+        throw new Error(`The corrected turn is ${written.status}: the turn stays as it is.`);
+      }
+      const receipt = await remove();
       correct(false);
       changed();
       return told(receipt);
@@ -1725,7 +1729,7 @@ function TurnChange({ of: { listed, said }, items, scope, provider, archive, for
   };
   return /* @__PURE__ */ jsxs24(Fragment14, { children: [
     /* @__PURE__ */ jsxs24("p", { class: "quiet row change", children: [
-      forgets && said ? /* @__PURE__ */ jsx33(
+      forgets && archive && said ? /* @__PURE__ */ jsx33(
         "button",
         {
           type: "button",
