@@ -40,7 +40,7 @@ func TestOnlyRunAndUpgradeUpgradeAFolder(t *testing.T) {
 	}
 	out, code := m.run("upgrade")
 	require.Zero(t, code)
-	require.Contains(t, out, "upgraded from schema 1 to 2")
+	require.Contains(t, out, "upgraded from schema 1 to 3")
 	require.FileExists(t, path+".schema1")
 	out, code = m.run("upgrade")
 	require.Zero(t, code)

@@ -41,7 +41,7 @@ func TestACountThatWasReadBeforeCounts(t *testing.T) {
 				commit()
 			}
 			r := &reading{t, tx, new(Moment)}
-			r.Moment.Begin(tx, nil)
+			r.Begin(tx, nil)
 			if c.call {
 				r.requireMoved(false)
 			}

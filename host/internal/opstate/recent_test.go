@@ -20,7 +20,7 @@ type reading struct {
 
 func readingOf(t testing.TB, store state.Store, space state.Space, recent *Recent) *reading {
 	r := &reading{t, New(store, space), new(Moment)}
-	r.Moment.Begin(r.State, recent)
+	r.Begin(r.State, recent)
 	return r
 }
 
@@ -125,7 +125,7 @@ func TestARecalledAnswerAndAReadAreComparedToo(t *testing.T) {
 	require.Equal(t, "w", r.get("c"))
 	r.requireMoved(true)
 
-	r.Moment.Begin(r.State, recent) // the operation is repeated
+	r.Begin(r.State, recent) // the operation is repeated
 	require.Equal(t, "www", r.get("a")+r.get("b")+r.get("c"))
 	r.requireMoved(false)
 	late := readingOf(t, store, space, recent)
