@@ -185,7 +185,7 @@ func (r *record) plots() (map[string][]byte, error) {
 		canvas := vgsvg.New(plotWidth+legendWidth, plotHeight)
 		all := draw.New(canvas)
 		all.SetColor(color.White)
-		all.Fill(all.Rectangle.Path())
+		all.Fill(all.Path())
 		p.Draw(draw.Crop(all, 0, -legendWidth, 0, 0))
 		p.legend.Draw(draw.Crop(all, plotWidth+vg.Points(6), 0, 0, -vg.Centimeter))
 		var b bytes.Buffer
