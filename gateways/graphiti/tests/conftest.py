@@ -169,6 +169,14 @@ class Stub:
         found: dict[str, Any] = self.client.get("/admin/counts").json()
         return found
 
+    def log(self) -> list[dict[str, Any]]:
+        """Every request with its prompt and its answer."""
+        found: list[dict[str, Any]] = self.client.get("/admin/log").json()
+        return found
+
+    def forget(self) -> None:
+        self.client.delete("/admin/log").raise_for_status()
+
     def seen(self, purpose: str) -> int:
         """How many requests of a purpose there were."""
         return int(self.counts()["by_purpose"].get(purpose, 0))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import Gateway, Library, Stub
@@ -134,15 +135,15 @@ class TestAddEpisode:
         prompts = []
         choices: tuple[list[str] | None, ...] = (None, [])
         for previous in choices:
-            stub.client.delete("/admin/log")
+            stub.forget()
             gateway.add(group, AISLE, "2025-03-02T09:00:00Z", previous_episode_uuids=previous)
-            prompts.append(next(entry["prompt"] for entry in stub.client.get("/admin/log").json() if entry["purpose"] == "graphiti.entities"))
+            prompts.append(next(entry["prompt"] for entry in stub.log() if entry["purpose"] == "graphiti.entities"))
         assert ["Assam" in prompt for prompt in prompts] == [True, False]
 
     def test_instructions_reach_the_prompts(self, gateway: Gateway, group: str, stub: Stub) -> None:
-        stub.client.delete("/admin/log")
+        stub.forget()
         gateway.add(group, AISLE, custom_extraction_instructions="MARK-OF-THE-TEST")
-        marked = {entry["purpose"] for entry in stub.client.get("/admin/log").json() if "MARK-OF-THE-TEST" in entry.get("prompt", "")}
+        marked = {entry["purpose"] for entry in stub.log() if "MARK-OF-THE-TEST" in entry.get("prompt", "")}
         assert marked == {"graphiti.entities", "graphiti.edges"}
 
     def test_an_empty_body_has_no_facts(self, gateway: Gateway, group: str) -> None:
@@ -266,10 +267,62 @@ class TestTypes:
                 assert (reply.status, reply.code, reply.details["kind"], reply.details["name"]) == (422, "unknown_type", kind, name), path
         assert gateway.counts(group)["episodes"] == 0
 
-    def test_exclusion_drops_entities_and_the_facts_that_touch_them(self, gateway: Gateway, group: str) -> None:
-        written = gateway.add(group, AISLE, entity_types=["Person"], excluded_entity_types=["Entity"])
+    EXCLUDED: ClassVar[dict[str, Any]] = {"entity_types": ["Person"], "excluded_entity_types": ["Entity"]}
+
+    @staticmethod
+    def says(stub: Stub, purpose: str, seat: int | None) -> None:
+        """The model's next answer: Mara with the only offered type, the seat with the type ``seat`` (None: not at all), and a fact between them."""
+        entities = [("mara", 0), ("aisle seat", seat)]
+        fact = {"source_entity_name": "mara", "target_entity_name": "aisle seat", "relation_type": "PREFERS", "fact": "mara prefers aisle seats"}
+        stub.fail(
+            purpose=purpose,
+            mode="say",
+            times=1,
+            content=json.dumps(
+                {
+                    "extracted_entities": [{"name": name, "entity_type_id": kind, "episode_indices": [0]} for name, kind in entities if kind is not None],
+                    "edges": [{**fact, "episode_indices": [0]}],
+                }
+            ),
+        )
+
+    def test_exclusion_drops_entities_and_the_facts_that_touch_them(self, gateway: Gateway, group: str, other: str, stub: Stub) -> None:
+        """Dropped is what the model files under no type that it was offered."""
+        self.says(stub, "graphiti.entities", 1)
+        written = gateway.add(group, AISLE, **self.EXCLUDED)
         assert [item["name"] for item in written["nodes"]] == ["mara"]
         assert written["edges"] == []
+        self.says(stub, "graphiti.combined", 1)
+        assert gateway.post(f"/v1/groups/{other}/episodes/bulk", {"episodes": TestBulk.episodes(AISLE), **self.EXCLUDED}).status == 200
+        assert gateway.counts(other) == {"episodes": 1, "nodes": 0, "edges": 0, "communities": 0, "sagas": 0}, "a bulk keeps no entity without a fact"
+
+    def test_an_excluded_type_is_not_offered_to_the_model(self, gateway: Gateway, group: str, stub: Stub) -> None:
+        """Since 0.31, so that a model that has no better type for a thing files it under one of the others, and it stays."""
+        stub.forget()
+        written = gateway.add(group, AISLE, **self.EXCLUDED)
+        (asked,) = [item["prompt"] for item in stub.log() if item["purpose"] == "graphiti.entities"]
+        offered = asked.split("<ENTITY TYPES>")[1].split("</ENTITY TYPES>")[0]
+        assert "'entity_type_id': 0, 'entity_type_name': 'Person'" in offered
+        assert "'entity_type_name': 'Entity'" not in offered
+        assert [item["labels"] for item in written["nodes"]] == [["Entity", "Person"]] * 2
+        assert len(written["edges"]) == 1
+
+    def test_where_every_type_is_excluded_the_model_is_not_asked_for_entities(self, gateway: Gateway, group: str, stub: Stub) -> None:
+        stub.forget()
+        written = gateway.add(group, AISLE, excluded_entity_types=["Entity"])
+        assert (written["nodes"], written["edges"]) == ([], [])
+        assert stub.seen("graphiti.entities") == 0
+
+    def test_a_fact_brings_an_excluded_entity_back(self, gateway: Gateway, group: str, other: str, stub: Stub) -> None:
+        """Since 0.31 the library makes a plain entity of an end of a fact that the model named and did not list."""
+        self.says(stub, "graphiti.edges", None)
+        self.says(stub, "graphiti.entities", 1)
+        written = gateway.add(group, AISLE, **self.EXCLUDED)
+        assert {item["name"]: item["labels"] for item in written["nodes"]} == {"mara": ["Entity", "Person"], "aisle seat": ["Entity"]}
+        assert [item["fact"] for item in written["edges"]] == ["mara prefers aisle seats"]
+        self.says(stub, "graphiti.combined", None)
+        gateway.post(f"/v1/groups/{other}/episodes/bulk", {"episodes": TestBulk.episodes(AISLE), **self.EXCLUDED})
+        assert gateway.counts(other) == {"episodes": 1, "nodes": 2, "edges": 1, "communities": 0, "sagas": 0}
 
 
 class TestBulk:
