@@ -213,7 +213,7 @@ def test_turns_of_an_outage_arrive_once_when_the_slot_is_back(agent: Agent, mode
 def test_the_same_with_the_real_mem0(
     agent: Agent, model: Model, memhost_program: Path, backend_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """mem0ai on PostgreSQL, started from published packages with the rule-answering model (docs/live.md)."""
+    """mem0ai on PostgreSQL, started from published packages with the rule-answering model (internal/test/testenv/README.md)."""
     with running([str(backend_program), "mem0"], r"export (\w+)=(\S+)\ncat [^\n]*\n((?s:.*?)\n)END\n", cwd=ROOT) as printed:
         config = printed[3].replace("backend: mem0", "condition: no_memory", 1)
         with slot(memhost_program, tmp_path / "data", config, **{printed[1]: printed[2]}) as serving:

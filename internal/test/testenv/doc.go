@@ -9,7 +9,7 @@
 // In the order of reading: Env (env.go) owns a temporary folder and the processes (process.go) and ends them;
 // install.go and python.go fetch what a backend needs into a cache folder, once; postgres.go, redis.go and neo4j.go
 // start the stores; mem0.go, memos.go and graphiti.go the servers; testing.go has the helpers for Go tests.
-// docs/live.md says how to run it, how long it takes and how much memory it needs.
+// README.md says how to run it, how long it takes and how much memory it needs.
 //
 // It runs on Linux with Python 3 (the stores are Linux packages); what is missing is an error that names it.
 package testenv
