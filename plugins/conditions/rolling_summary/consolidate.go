@@ -51,6 +51,16 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	if end <= s.Pointer {
 		return true, nil
 	}
+	older := s.Pointer < s.Settled // than what a person wrote by hand
+	if older && s.Settled < end {
+		if again, failed = m.Archive(s, s.Settled, u); failed != nil {
+			return again, failed
+		}
+		return m.Archive(s, end, u)
+	}
+	if older {
+		defer m.dropSettled(s)
+	}
 	messages, bad := s.Read(m.State, s.Pointer, end)
 	if bad > 0 {
 		m.Log(abi.LogWarn, "rolling_summary: lines of a session that cannot be read were skipped")
@@ -74,6 +84,9 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	events := nanobot.EventsOf(messages)
 	kept := false
 	if p.hasUpdate {
+		if older {
+			p.update = m.withNew(file.text, p.update)
+		}
 		text := nanobot.Clip(p.update, int(m.settings.memoryChars))
 		if text != p.update {
 			m.Log(abi.LogWarn, "rolling_summary: memory_update was cut to max_memory_chars")

@@ -12,6 +12,7 @@ import (
 //
 //	memory    MEMORY.md with where it came from, as JSON
 //	history   log; HISTORY.md, one JSON object an entry
+//	settled   words that a person removed from MEMORY.md (settled.go)
 const (
 	memoryKey  = "memory"
 	historyLog = "history"

@@ -23,6 +23,7 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 	switch {
 	case file.text == "":
 	case f.Whole("long_term", file.id()):
+		m.settle(file.text, "")
 		m.Store(memoryKey, file.version)
 	case f.Read || f.Of(file.events) > 0:
 		f.Remains("MEMORY.md: a model wrote it from these events and others: write_memory writes it anew, " +

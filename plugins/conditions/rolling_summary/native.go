@@ -46,7 +46,7 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 // Mutate does, besides those of all memories,
 //
 //	consolidate {session_id, archive_all}   now, whatever the policy says; archive_all takes all messages and clears the session
-//	write_memory {content}                  replaces MEMORY.md: the agent's own edit
+//	write_memory {content}                  replaces MEMORY.md, by a person or an agent; messages that wait only add to it
 func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) bool {
 	switch r.Name {
 	case "consolidate":
@@ -56,8 +56,9 @@ func (m *memory) Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) boo
 			m.Fail(abi.NewError(abi.CodeUnsupported, "agent_edits is off: only the consolidation writes MEMORY.md"))
 		}
 		file := m.longTerm()
-		before := file.id()
-		m.replace(file, nanobot.Param(r.Params, "content"), m.Now, nil)
+		before, text := file.id(), nanobot.Param(r.Params, "content")
+		m.settle(file.text, text)
+		m.replace(file, text, m.Now, nil)
 		if file.id() != before {
 			receipt.Status, receipt.NativeIDs = "applied", []string{file.id()}
 		}

@@ -208,8 +208,8 @@ func (b *Base) tail(s *Session, from int64) []Item {
 	return items
 }
 
-// queryWords are the lower-cased runs of letters and digits of a query.
-func queryWords(text string) []string {
+// Words are the lower-cased runs of letters and digits of a text.
+func Words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r <= 127
 	})
@@ -239,7 +239,7 @@ type found struct {
 }
 
 // NewSearch begins a search.
-func NewSearch(query string) *Search { return &Search{words: queryWords(query)} }
+func NewSearch(query string) *Search { return &Search{words: Words(query)} }
 
 // Add takes an item that shares words with the query. Items come oldest first.
 func (s *Search) Add(x Item) {

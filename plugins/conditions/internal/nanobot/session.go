@@ -48,6 +48,8 @@ type Mark struct {
 	Checked int64
 	// IdleTo: the messages before it are to be worked off, because the session rests.
 	IdleTo int64
+	// Settled: the messages before it were said before a person last wrote the memory by hand.
+	Settled int64
 	model.Failure
 	// Summary is what the last archive said, Summarised the session's time then.
 	Summary, Summarised string
@@ -57,8 +59,8 @@ type Mark struct {
 func (m *Mark) members() []object.Member {
 	return append(m.Members(), object.Optional("last_consolidated", &m.Pointer), object.Optional("base", &m.Base),
 		object.Optional("tokens", &m.Tokens),
-		object.Optional("checked", &m.Checked), object.Optional("idle_to", &m.IdleTo), object.Optional("last_summary",
-			&m.Summary),
+		object.Optional("checked", &m.Checked), object.Optional("idle_to", &m.IdleTo), object.Optional("settled", &m.Settled),
+		object.Optional("last_summary", &m.Summary),
 		object.Optional("last_active", &m.Summarised))
 }
 
