@@ -28,6 +28,9 @@ func TestLive_graphiti_core(t *testing.T) {
 		{"bulk-queued", map[string]any{"bulk": "native", "receipts": "queued"}}} {
 		t.Run("kit/"+c.name, func(t *testing.T) { conform(t, g.Backend(), "graphiti", 2*time.Minute, c.extra) })
 	}
+	t.Run("kit/source-design", func(t *testing.T) {
+		conformAsDesigned(t, g.Backend(), "graphiti", 2*time.Minute, nil)
+	})
 }
 
 // coreRecipes are those whose answers are compared: facts, entities, all at once; each way to rank that needs no

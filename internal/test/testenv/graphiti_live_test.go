@@ -31,6 +31,11 @@ func TestLive_graphiti(t *testing.T) {
 			conform(t, g.Backend(c.surface, c.bolt), "graphiti", 2*time.Minute, nil)
 		})
 	}
+	for _, surface := range []string{"mcp", "rest"} {
+		t.Run("kit/"+surface+", source-design", func(t *testing.T) {
+			conformAsDesigned(t, g.Backend(surface, false), "graphiti", 2*time.Minute, nil)
+		})
+	}
 }
 
 // graphitiParity compares with graphiti-core's own search over the same graph: the same facts in the same order, in

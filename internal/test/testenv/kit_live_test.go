@@ -23,11 +23,33 @@ import (
 // several times what an idle one does.
 func conform(t *testing.T, b *Backend, provider string, readyWithin time.Duration, extra map[string]any) {
 	t.Helper()
-	target := conformance.Target{Provider: b.providerConfig(t, provider, extra), ReadyWithin: readyWithin}
+	b.runKit(t, b.providerConfig(t, provider, extra), readyWithin)
+}
+
+// conformAsDesigned runs a part of the kit under memory.profile source-design: what that profile changes is what is sent
+// for a turn and for a question, and how what comes back is read.
+func conformAsDesigned(t *testing.T, b *Backend, provider string, readyWithin time.Duration, extra map[string]any) {
+	t.Helper()
+	b.runKit(t, b.designedConfig(t, provider, extra), readyWithin, 1, 2, 5, 8, 9, 14)
+}
+
+// runKit runs the clauses with these numbers; without any, all of them.
+func (b *Backend) runKit(t *testing.T, config host.ProviderConfig, readyWithin time.Duration, clauses ...int) {
+	t.Helper()
+	target := conformance.Target{Provider: config, ReadyWithin: readyWithin}
 	if b.Env != nil && b.Env.Stub != nil {
 		target.LLMCalls = func(context.Context) (int64, error) { return int64(b.Env.Stub.Counts().LLM), nil }
 	}
-	conformance.TestWith(t, target, conformance.Options{CacheDir: testcache.Dir(), Again: true})
+	conformance.TestWith(t, target, conformance.Options{CacheDir: testcache.Dir(), Again: true,
+		Clauses: clauses})
+}
+
+// designedConfig is providerConfig under memory.profile source-design.
+func (b *Backend) designedConfig(t *testing.T, provider string, extra map[string]any) host.ProviderConfig {
+	t.Helper()
+	config := b.providerConfig(t, provider, extra)
+	config.Profile = abi.ProfileSourceDesign
+	return config
 }
 
 // providerConfig is the host's configuration of a provider on this backend.

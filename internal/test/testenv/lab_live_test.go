@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLab_mem0 runs examples/lab/mem0.yaml on a small made-up pack with the real mem0, by the program.
+// TestLab_mem0 runs examples/lab/mem0.yaml on a small made-up pack with the real mem0, by the program. It has one column
+// more: mem0 under memory.profile source-design.
 func TestLab_mem0(t *testing.T) {
 	server := Mem0Server(t)
 	t.Setenv("MEM0_KEY", server.Key)
@@ -29,8 +31,11 @@ func TestLab_mem0(t *testing.T) {
 	run("go", "build", "-o", program, "../../../cmd/memhost")
 	text, err := os.ReadFile("../../../examples/lab/mem0.yaml")
 	require.NoError(t, err)
-	there := strings.ReplaceAll(string(text), "http://127.0.0.1:8888", server.URL)
-	require.NotEqual(t, string(text), there)
+	block := regexp.MustCompile(`(?s)  - label: mem0\n.*secrets: [^\n]*\n`).FindString(string(text))
+	require.NotEmpty(t, block)
+	designed := strings.NewReplacer("label: mem0\n", "label: designed\n", "backend: mem0\n",
+		"backend: mem0\n      profile: source-design\n").Replace(block)
+	there := strings.ReplaceAll(strings.Replace(string(text), block, block+designed, 1), "http://127.0.0.1:8888", server.URL)
 	lab, pack, folder := filepath.Join(dir, "lab.yaml"), filepath.Join(dir, "mem0.pack"), filepath.Join(dir, "run")
 	require.NoError(t, os.WriteFile(lab, []byte(there), 0o600))
 	run(program, "eval", "pack", "build", "synth", "-o", pack, "--option", "personas=2", "--option", "sessions=3",
@@ -54,8 +59,9 @@ func TestLab_mem0(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &metrics))
 	assert.Equal(t, "pass", metrics.SelfTest.Verdict)
-	require.NotEmpty(t, metrics.Columns)
+	require.Greater(t, len(metrics.Columns), 1)
 	assert.Equal(t, "mem0", metrics.Columns[0].Label)
+	assert.Equal(t, "designed", metrics.Columns[1].Label)
 	for _, c := range metrics.Columns {
 		assert.False(t, c.Partial, c.Label)
 		assert.Zero(t, c.Wall.Breached+c.Wall.CanariesFound, c.Label)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,15 +43,29 @@ func TestLive_mem0(t *testing.T) {
 		conform(t, b, "mem0", 30*time.Second, map[string]any{"rerank": true, "rerank_pool": 20})
 	})
 	t.Run("kit/simple_rag", func(t *testing.T) { conform(t, b, "simple_rag", 30*time.Second, nil) })
-	t.Run("parity/mem0", func(t *testing.T) { mem0Parity(t, m, b, "mem0", nil) })
-	t.Run("parity/mem0, reranked", func(t *testing.T) { mem0Parity(t, m, b, "mem0", map[string]any{"rerank": true}) })
-	t.Run("parity/simple_rag", func(t *testing.T) { mem0Parity(t, m, b, "simple_rag", nil) })
+	t.Run("kit/mem0, source-design", func(t *testing.T) { conformAsDesigned(t, b, "mem0", 30*time.Second, nil) })
+	t.Run("kit/simple_rag, source-design", func(t *testing.T) {
+		conformAsDesigned(t, b, "simple_rag", 30*time.Second, nil)
+	})
+	for _, c := range []struct {
+		name   string
+		config host.ProviderConfig
+	}{{"mem0", b.providerConfig(t, "mem0", nil)},
+		{"mem0, reranked", b.providerConfig(t, "mem0", map[string]any{"rerank": true})},
+		{"mem0, source-design", b.designedConfig(t, "mem0", nil)},
+		{"simple_rag", b.providerConfig(t, "simple_rag", nil)}} {
+		t.Run("parity/"+c.name, func(t *testing.T) { mem0Parity(t, m, c.config) })
+	}
 }
 
-// mem0Parity compares with Memory.search of mem0ai, asked for the provider's default top_k and threshold with explain,
-// and with its reranker where extra says so.
-func mem0Parity(t *testing.T, m *Mem0, b *Backend, provider string, extra map[string]any) {
-	rerank := extra["rerank"] == true
+// mem0Parity compares with Memory.search of mem0ai, asked for the provider's default top_k and threshold; with the
+// reranker if the configuration asks for it, and with explained scores unless it is that of the design.
+func mem0Parity(t *testing.T, m *Mem0, config host.ProviderConfig) {
+	rerank := strings.Contains(string(config.Block), `"rerank":true`)
+	designed := config.Profile == abi.ProfileSourceDesign
+	if designed {
+		config.Namespace = "parity-design"
+	}
 	results := func(raw abi.RawResult) (any, error) {
 		picked, err := firstCall(raw)
 		if answer, ok := picked.(map[string]any); ok {
@@ -58,12 +73,12 @@ func mem0Parity(t *testing.T, m *Mem0, b *Backend, provider string, extra map[st
 		}
 		return picked, err
 	}
-	parity(t, b.providerConfig(t, provider, extra), results,
+	parity(t, config, results,
 		func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
 			var lines []any
 			for _, q := range asked {
 				lines = append(lines, map[string]any{"query": q.text, "filters": scopes[q.scope], "top_k": 20,
-					"threshold": 0.1, "explain": true, "rerank": rerank})
+					"threshold": 0.1, "explain": !designed, "rerank": rerank})
 			}
 			return askPython(t, m.Python, "mem0_search.py", m.Environment, lines)
 		}, func(row any) any {

@@ -4,12 +4,14 @@ package testenv
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host"
 )
 
 // TestLive_memos is `tools/live memos`: both graph flavours, each with the three ways to write.
@@ -23,31 +25,42 @@ func TestLive_memos(t *testing.T) {
 					conform(t, m.Backend(), "memos", 2*time.Minute, map[string]any{"add_mode": mode})
 				})
 			}
+			t.Run("kit/source-design", func(t *testing.T) {
+				conformAsDesigned(t, m.Backend(), "memos", 2*time.Minute, nil)
+			})
 			if graph == "neo4j-community" { // the other flavour loses a batch with a skill in it
 				t.Run("four groups", func(t *testing.T) { memosFourGroups(t, m) })
 			}
 			for _, mode := range []string{"sync/fast", "sync/fine"} {
-				t.Run("parity/"+mode, func(t *testing.T) { memosParity(t, m, mode) })
+				t.Run("parity/"+mode, func(t *testing.T) {
+					memosParity(t, m, m.Backend().providerConfig(t, "memos", map[string]any{"add_mode": mode}))
+				})
 			}
+			t.Run("parity/source-design", func(t *testing.T) {
+				memosParity(t, m, m.Backend().designedConfig(t, "memos", map[string]any{"add_mode": "sync/fast"}))
+			})
 		})
 	}
 }
 
-// memosParity compares with a direct request of POST /product/search in mode fast, with the provider's default limits.
-func memosParity(t *testing.T, m *MemOS, mode string) {
-	parity(t, m.Backend().providerConfig(t, "memos", map[string]any{"add_mode": mode}), firstCall,
+// memosParity compares with a direct request of POST /product/search in mode fast, with the provider's default limits, or
+// with those that the design names.
+func memosParity(t *testing.T, m *MemOS, config host.ProviderConfig) {
+	more := map[string]any{"pref_top_k": 6, "tool_mem_top_k": 6, "skill_mem_top_k": 3, "include_skill_memory": true,
+		"dedup": "mmr", "rerank": true, "relativity": 0}
+	if config.Profile == abi.ProfileSourceDesign {
+		config.Namespace, more = "parity-design", nil
+	}
+	parity(t, config, firstCall,
 		func(t *testing.T, asked []parityQuery, scopes map[abi.MemoryScope]map[string]string) []any {
 			var answers []any
 			for _, q := range asked {
-				answers = append(answers, postJSON(t, m.URL+"/product/search",
-					map[string]any{"user_id": scopes[q.scope]["user_id"],
-						"readable_cube_ids": []string{scopes[q.scope]["cube_id"]},
-						"query":             q.text, "mode": "fast", "session_id": "parity", "top_k": 10,
-						"pref_top_k":     6,
-						"tool_mem_top_k": 6, "skill_mem_top_k": 3,
-						"include_preference": true, "search_tool_memory": true, "include_skill_memory": true,
-						"dedup":  "mmr",
-						"rerank": true, "relativity": 0, "internet_search": false}))
+				body := map[string]any{"user_id": scopes[q.scope]["user_id"],
+					"readable_cube_ids": []string{scopes[q.scope]["cube_id"]}, "query": q.text, "mode": "fast",
+					"session_id": "parity", "top_k": 10, "include_preference": true, "search_tool_memory": true,
+					"internet_search": false}
+				maps.Copy(body, more)
+				answers = append(answers, postJSON(t, m.URL+"/product/search", body))
 			}
 			return answers
 		}, func(row any) any {

@@ -47,6 +47,12 @@ func TestLive_honcho(t *testing.T) {
 	t.Run("conformance", func(t *testing.T) {
 		conformance.Test(t, conformance.Target{Provider: provider(t, url, key, ""), ReadyWithin: 3 * time.Minute})
 	})
+	t.Run("conformance, source-design", func(t *testing.T) {
+		p := provider(t, url, key, "")
+		p.Profile = abi.ProfileSourceDesign
+		conformance.TestWith(t, conformance.Target{Provider: p, ReadyWithin: 3 * time.Minute},
+			conformance.Options{Clauses: []int{1, 2, 5, 8, 9, 14}})
+	})
 	t.Run("parity", func(t *testing.T) { parity(t, url, key, 3*time.Minute) })
 }
 
