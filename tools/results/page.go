@@ -139,6 +139,7 @@ func (r *record) markdown() ([]byte, error) {
 			}
 			return f, nil
 		},
+		"whole":    func(i stats.Interval) string { return fmt.Sprintf("%.0f [%.0f, %.0f]", i.Mean, i.Low, i.High) },
 		"interval": interval,
 		"oftype": func(label, name string) (string, error) {
 			b, err := find(label, primaryBudget)
@@ -299,7 +300,7 @@ func (r *record) beats() string {
 		for _, v := range []struct{ verdict, words string }{{string(stats.Better), "better than bm25"},
 			{string(stats.Worse), "worse"}, {string(stats.NoDifference), "no detectable difference"}} {
 			if list := by[v.verdict]; len(list) > 0 {
-				says = append(says, v.words+": "+strings.Join(list, ", "))
+				says = append(says, v.words+": "+strings.Join(list, " and "))
 			}
 		}
 		parts = append(parts, fmt.Sprintf("- **%s tokens**: %s.", thousand(int(budget)), strings.Join(says, "; ")))

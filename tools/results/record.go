@@ -96,7 +96,7 @@ const (
 )
 
 // published are the metrics of the table. all@tokens: all of a question's evidence is shown.
-var published = []string{recall, "all@tokens", "content", "mrr", "items", "context_tokens"}
+var published = []string{recall, "all@tokens", "content", "mrr", "items", "context_tokens", "frame_tokens"}
 
 // gather makes the record of the runs in the workplace that are complete and scored.
 func (w *workplace) gather() (*record, error) {
