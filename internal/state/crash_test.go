@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "commit":
 		commitForEver(args)
+	case "compact":
+		compactForEver(args)
 	case "own":
 		ownFolder(args)
 	default:

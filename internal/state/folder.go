@@ -142,7 +142,8 @@ func removeUnfinished(path string) {
 	}
 }
 
-// openBolt is bbolt.Open, but releases the lock if it panics.
+// openBolt is bbolt.Open, but releases the lock if it panics, and opens the file again if Compact replaced it while this
+// waited for the lock.
 func openBolt(path string, timeout time.Duration, o bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
 	o.Timeout = timeout
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -157,7 +158,23 @@ func openBolt(path string, timeout time.Duration, o bbolt.Options) (db *bbolt.DB
 	if isFault(err) && file != nil {
 		_ = file.Close()
 	}
+	if err == nil && replaced(file, path) {
+		if err := guard(db.Close); err != nil {
+			return nil, nil, err
+		}
+		return openBolt(path, timeout, o)
+	}
 	return db, file, err
+}
+
+// replaced reports whether another file has the path of an open one now.
+func replaced(file *os.File, path string) bool {
+	open, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && !os.SameFile(open, named)
 }
 
 // cleanFile is next to a data file that was closed cleanly, and has the data file's size and modification time at that

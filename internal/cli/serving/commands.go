@@ -1,5 +1,5 @@
 // Package serving starts a slot and serves it: memhost run, also as the child of an MCP client. It also has init,
-// config and upgrade.
+// config, upgrade and compact.
 //
 // Start turns a configuration into a slot that serves.
 package serving
@@ -13,8 +13,8 @@ import (
 // Commands returns the commands that serve a slot, and those for its configuration.
 func Commands(k *cli.App) []*cobra.Command {
 	a := &commands{k}
-	return cli.InGroup(cli.GroupServe, a.runCommand(), a.upgradeCommand(), a.initCommand(), a.configCommand(),
-		a.tokenCommand())
+	return cli.InGroup(cli.GroupServe, a.runCommand(), a.upgradeCommand(), a.compactCommand(), a.initCommand(),
+		a.configCommand(), a.tokenCommand())
 }
 
 // commands makes and runs the commands of this package.
