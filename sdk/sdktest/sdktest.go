@@ -84,6 +84,8 @@ type Host struct {
 	Ran []Query
 	// ValueBytes counts the bytes of values and entries that the state gave out.
 	ValueBytes int64
+	// Reads counts the calls state_get, state_list and state_read. Over PostgreSQL each is a round trip.
+	Reads int
 
 	t           TB
 	routes      map[string]abi.RouteDecl

@@ -110,6 +110,7 @@ func (c *call) named(name []byte, write bool) (packed uint64, ok bool) {
 }
 
 func (c *call) StateGet(key []byte) uint64 {
+	c.Reads++
 	if packed, ok := c.named(key, false); !ok {
 		return packed
 	}
@@ -162,6 +163,7 @@ func (s *store) from(prefix, after string) []string {
 }
 
 func (c *call) StateList(request []byte) uint64 {
+	c.Reads++
 	var r abi.StateListRequest
 	if err := abi.UnmarshalStrict(request, &r); err != nil {
 		return c.refuse(abi.CodeInvalidArgument, "state_list: "+err.Error())
@@ -207,6 +209,7 @@ func (c *call) StateAppend(log, entry []byte) uint64 {
 }
 
 func (c *call) StateRead(request []byte) uint64 {
+	c.Reads++
 	var r abi.StateReadRequest
 	if err := abi.UnmarshalStrict(request, &r); err != nil {
 		return c.refuse(abi.CodeInvalidArgument, "state_read: "+err.Error())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/test/chats"
+	"github.com/memhost/memhost/sdk"
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
@@ -270,6 +271,29 @@ func TestARepeatedEventAndAnEmptyOne(t *testing.T) {
 	inventory, err := sdktest.Do(h, abi.OpInventory, scope, inventory, &abi.Empty{})
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, inventory.Kinds[0].Count)
+}
+
+// TestMessagesNearEachOtherAreReadAtOnce: what a retrieval asks the state for does not grow with its messages as long
+// as they are close together, and not with those that nobody asked for.
+func TestMessagesNearEachOtherAreReadAtOnce(t *testing.T) {
+	for _, provider := range []string{"bm25", "recall"} {
+		h := newHost(t, `{}`)
+		h.Provider = provider
+		for n := range 310 {
+			text := "cake"
+			if n < 30 || n%100 == 0 {
+				text = "tea"
+			}
+			record(t, h, said(fmt.Sprint("e", n), n, fmt.Sprint(text, " number ", n)))
+		}
+		reads, bytes := h.Reads, h.ValueBytes
+		r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "tea", Scope: scope,
+			SessionID: "new", Budget: abi.ContextBudget{MaxItems: sdk.Ptr(int64(33))}})
+		require.NoError(t, err)
+		require.Len(t, r.Evidence, 33)
+		assert.LessOrEqual(t, h.Reads-reads, 12, provider)
+		assert.Less(t, h.ValueBytes-bytes, int64(33*500), provider)
+	}
 }
 
 // TestBlocks has terms whose postings fill several blocks: what a record reads and writes does not grow, and scores

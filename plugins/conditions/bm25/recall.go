@@ -40,17 +40,18 @@ func share(b abi.ContextBudget, part, of int64) abi.ContextBudget {
 
 // around takes the neighbours of each hit that its session has.
 func (r *reader) around(hits []*scored, budget abi.ContextBudget) {
+	var numbers []int64
+	var sessions []string
 	for _, of := range hits {
 		for _, n := range []int64{of.number - 1, of.number + 1} {
-			if r.over(budget) {
-				return
+			if n > 0 {
+				numbers, sessions = append(numbers, n), append(sessions, of.sessionID)
 			}
-			if n < 1 || r.taken[n] {
-				continue
-			}
-			if m := r.message(n); m != nil && m.sessionID == of.sessionID {
-				r.take(m, budget)
-			}
+		}
+	}
+	for i, m := range r.messages(numbers, budget) {
+		if m.sessionID == sessions[i] {
+			r.take(m, budget)
 		}
 	}
 }
@@ -75,16 +76,8 @@ func (r *reader) newest(budget abi.ContextBudget) {
 			}
 			numbers, list.After = append(numbers, n), item.Key
 		}
-		for _, n := range numbers {
-			if r.over(budget) {
-				return
-			}
-			if r.taken[n] {
-				continue
-			}
-			if m := r.message(n); m != nil {
-				r.take(m, budget)
-			}
+		for _, m := range r.messages(numbers, budget) {
+			r.take(m, budget)
 		}
 	}
 }

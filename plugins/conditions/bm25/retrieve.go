@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"iter"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -122,10 +124,14 @@ type reader struct {
 	found  []*scored
 	tokens int64
 	taken  map[int64]bool
+	// ahead are messages as stored that were read with others, together about aheadBytes at most.
+	ahead      map[int64][]byte
+	aheadBytes int
 }
 
 func newReader(st *state.State, s *settings, context sdk.Context, asOf string) *reader {
-	return &reader{State: st, settings: s, context: context, asOf: asOf, until: timeOf(asOf), taken: map[int64]bool{}}
+	return &reader{State: st, settings: s, context: context, asOf: asOf, until: timeOf(asOf), taken: map[int64]bool{},
+		ahead: map[int64][]byte{}}
 }
 
 // over reports whether more was read than the budget has room for.
@@ -135,13 +141,62 @@ func (r *reader) over(budget abi.ContextBudget) bool {
 
 // hits takes messages that were ranked, best first, until more than the budget is there.
 func (r *reader) hits(best []hit, budget abi.ContextBudget) {
-	for _, x := range best {
-		if r.over(budget) {
-			return
+	numbers := make([]int64, len(best))
+	for i, x := range best {
+		numbers[i] = x.message
+	}
+	for i, m := range r.messages(numbers, budget) {
+		m.score = best[i].score
+		r.take(m, budget)
+	}
+}
+
+// messages are the messages with these numbers, in this order, until more than the budget is taken. It leaves out
+// those that were taken before.
+func (r *reader) messages(numbers []int64, budget abi.ContextBudget) iter.Seq2[int, *scored] {
+	return func(yield func(int, *scored) bool) {
+		for i, n := range numbers {
+			if r.over(budget) {
+				return
+			}
+			if r.taken[n] {
+				continue
+			}
+			r.readAhead(numbers[i:])
+			if m := r.message(n); m != nil && !yield(i, m) {
+				return
+			}
 		}
-		if m := r.message(x.message); m != nil {
-			m.score = x.score
-			r.take(m, budget)
+	}
+}
+
+const (
+	// aheadMessages is how many numbers readAhead looks at, and how far apart they may be.
+	aheadMessages = 32
+	aheadBytes    = 1 << 20
+)
+
+// readAhead reads the first message together with those of the next that are near it in the log. To ask costs more than
+// to read some messages that lie between.
+func (r *reader) readAhead(numbers []int64) {
+	if _, known := r.ahead[numbers[0]]; known || r.aheadBytes > aheadBytes {
+		return
+	}
+	page := numbers[0] / aheadMessages
+	first, last := numbers[0], numbers[0]
+	wanted := map[int64]bool{}
+	for _, n := range numbers[:min(len(numbers), aheadMessages)] {
+		if n/aheadMessages == page {
+			first, last, wanted[n] = min(first, n), max(last, n), true
+		}
+	}
+	if len(wanted) == 1 {
+		return
+	}
+	for entry := range r.Entries(messageLog, first, last) {
+		if wanted[entry.Seq] {
+			r.ahead[entry.Seq] = bytes.Clone(entry.Data) // another call makes it invalid
+			r.aheadBytes += len(entry.Data)
 		}
 	}
 }
@@ -157,10 +212,14 @@ func (r *reader) take(m *scored, budget abi.ContextBudget) {
 // message reads a message; nil for one that is later than asOf, was forgotten or was never there.
 func (r *reader) message(n int64) *scored {
 	m := &scored{id: nativeID(n), number: n}
-	for entry := range r.Entries(messageLog, n, n) {
-		if object.Decode(entry.Data, m.message.members()...) != nil {
-			r.Fail(state.Unreadable(m.id))
+	stored, known := r.ahead[n]
+	if !known {
+		for entry := range r.Entries(messageLog, n, n) {
+			stored = entry.Data
 		}
+	}
+	if stored != nil && object.Decode(stored, m.message.members()...) != nil {
+		r.Fail(state.Unreadable(m.id))
 	}
 	m.at = timeOf(m.timestamp)
 	if m.eventID == "" || r.asOf != "" && m.at.After(r.until) {
