@@ -26,7 +26,7 @@ import (
 func TestAgentPages(t *testing.T) {
 	runProcessTests(t, []processTest{
 		{"Claude Code and Codex in docs/agents.md", walkCommandHooks},
-		{"docs/picoclaw.md", walkPicoClaw},
+		{"PicoClaw in docs/agents.md", walkPicoClaw},
 		{"docs/mcp.md", walkMCP},
 	})
 }
@@ -148,7 +148,7 @@ func (r *reader) hook(settings, event, payload, more string) string {
 }
 
 func walkPicoClaw(t *testing.T, m memhost) {
-	r := m.reads("picoclaw.md", "Five minutes")
+	r := m.reads("agents.md", "PicoClaw in five minutes")
 	lines := r.lines()
 	require.Len(t, lines, 2)
 	server := r.serves(lines[0])

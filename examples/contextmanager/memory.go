@@ -3,7 +3,7 @@
 //
 // It is in PicoClaw's shape, and not its interface: Assemble there is given no query, since it runs before the message
 // is taken in, and its summary goes into the system message. A memory wants the query, and its context belongs at the
-// end of the user's message: in PicoClaw itself use the hook (docs/picoclaw.md, docs/agents.md).
+// end of the user's message: in PicoClaw itself use the hook (docs/agents.md).
 //
 // Agent (agent.go) is a loop around it. Copy both and put your own model in.
 package contextmanager

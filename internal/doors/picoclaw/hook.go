@@ -297,7 +297,7 @@ func (h *Hook) greet(params json.RawMessage) {
 // unknown logs what was lost with a message of an unknown form, which another version of PicoClaw may send.
 func (h *Hook) unknown(loss string, err error) {
 	h.log.Warn(loss+": PicoClaw sent what memhost does not know", "error", err, "hint",
-		"PicoClaw of commit cf67dd38 was checked, and another version may send something else: docs/picoclaw.md")
+		"PicoClaw of commit cf67dd38 was checked, and another version may send something else: docs/agents.md")
 }
 
 // reportWaiting logs, at the end, how many turns are left in the box.
