@@ -40,6 +40,9 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, temporarySeconds: 86400, conflicts: keepBoth}
 	most, minutes, profile, policy, order := int64(8000), int64(0), "", "", ""
 	s.maxTokens = &most
+	if config.Profile == abi.ProfileSourceDesign { // its heartbeat, every 30 minutes
+		minutes, s.conflicts = 30, onLLM
+	}
 	err := wirejson.DecodeBytes(config.Config).Obj(func(d *wirejson.Decoder, key string) (err error) {
 		switch {
 		case key == "max_context_tokens" && d.Next() == wirejson.Null:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,31 @@ func TestWhatHasExpiredIsForgottenByTheClock(t *testing.T) {
 	later(31 * time.Minute)
 	idle()
 	assert.Equal(t, again, ask(t, h, "log", `{}`), "nothing to tidy, no commit")
+}
+
+// TestTheHeartbeatOfTheDesign: under source-design new facts are extracted, outdated ones are updated, and what is
+// redundant is cleaned up every 30 minutes, without a key for it.
+func TestTheHeartbeatOfTheDesign(t *testing.T) {
+	for profile, want := range map[abi.Profile][]string{abi.ProfileSourceDesign: {"Bergen", "A cat."},
+		"": {"Oslo", "Bergen", "a cat", "A cat."}} {
+		for _, config := range []string{"", `,"conflict_policy":null,"consolidate_minutes":null`} {
+			h, stub := withModel(t, `,"update_policy":"every_event"`+config)
+			h.Profile = profile
+			remembered(t, h, stub, "e1", livesInOslo, "nanobot.judge", "unasked")
+			remembered(t, h, stub, "e2", strings.ReplaceAll(livesInOslo, "Oslo", "Bergen"), "nanobot.judge", "replace")
+			must(t, h, "memory_add", `{"subject":"user","predicate":"owns","object":"a cat"}`)
+			must(t, h, "memory_add", `{"subject":"user","predicate":"owns","object":"A cat."}`)
+			h.Now = "2026-08-01T12:00:00Z"
+			_, err := sdktest.Do(h, abi.OpWaitUntilReady, scope, waitUntilReady,
+				&abi.WaitRequest{DeadlineMS: 30000, Background: true})
+			require.NoError(t, err)
+			var objects []string
+			for _, m := range regexp.MustCompile(`"object":"([^"]*)"`).FindAllStringSubmatch(ask(t, h, "view", `{}`), -1) {
+				objects = append(objects, m[1])
+			}
+			assert.ElementsMatch(t, want, objects, "%s", profile)
+		}
+	}
 }
 
 // TestTimeIsTheTimelines: months that are replayed on any day give the same ledger, and what is temporary expires by the
