@@ -52,6 +52,10 @@ func parity(t *testing.T, config host.ProviderConfig, pick func(raw abi.RawResul
 	score func(row any) any) {
 	t.Helper()
 	talk := loadConversation(t)
+	if config.Profile == abi.ProfileSourceDesign {
+		// MemOS then leaves out what is less like the question than its own limit, so whole turns are asked.
+		talk = conversationOf(t, 1000)
+	}
 	open(t, config, func(slot *host.Slot) {
 		compare(t, slot, talk, recordAll(t, slot, talk), pick, native, score)
 	})
@@ -227,6 +231,12 @@ func postJSON(t *testing.T, url string, body any) any {
 // loadConversation reads examples/demo, or the chats in CHATS.
 func loadConversation(t *testing.T) conversation {
 	t.Helper()
+	return conversationOf(t, 12)
+}
+
+// conversationOf is loadConversation, where a question made of what was said has at most so many words.
+func conversationOf(t *testing.T, most int) conversation {
+	t.Helper()
 	var talk conversation
 	events, err := chats.Events()
 	require.NoError(t, err)
@@ -249,7 +259,7 @@ func loadConversation(t *testing.T) conversation {
 				words := strings.Fields(*m.Content)
 				talk.queries = append(talk.queries,
 					parityQuery{abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID},
-						strings.Join(words[:min(len(words), 12)], " ")})
+						strings.Join(words[:min(len(words), most)], " ")})
 				break
 			}
 		}
