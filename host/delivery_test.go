@@ -315,6 +315,59 @@ func TestReadinessSettlesWhatIsUncertain(t *testing.T) {
 	assert.Equal(t, abi.ReadinessReady, look().Status)
 }
 
+// TestReadinessNamesWhatIsThereInPart: no wait brings the rest, so readiness says that the event failed, and sends what
+// is missing when it is asked to.
+func TestReadinessNamesWhatIsThereInPart(t *testing.T) {
+	for name, c := range map[string]struct{ archive, byReadiness bool }{
+		"recorded again":    {false, false},
+		"readiness --retry": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, b, clock := host.ScriptedSlot(t, host.Options{Archive: c.archive})
+			ctx := context.Background()
+			b.Set(func() {
+				b.Post = func(part string) int {
+					if part == "a" {
+						return 200
+					}
+					return 500
+				}
+				b.Find = "partial b"
+			})
+			_, err := s.RecordEvent(ctx, host.Event("e", "deliver a b"))
+			host.RequireCode(t, err, abi.CodeBackend)
+			look := func(retry bool) *abi.BackendReadiness {
+				t.Helper()
+				r, err := s.Readiness(ctx, &abi.ReadinessRequest{Scope: host.TestScope, RetryEmpty: retry})
+				require.NoError(t, err)
+				return r
+			}
+			r := look(false)
+			assert.Equal(t, abi.ReadinessPending, r.Status, "the rest can still land")
+			assert.Equal(t, []string{"e"}, r.EventIDs.Unknown)
+			clock.Add(4 * time.Second)
+			for range 2 {
+				r = look(false)
+				assert.Equal(t, abi.ReadinessFailed, r.Status)
+				assert.Equal(t, []string{"e"}, r.EventIDs.Failed)
+				assert.Empty(t, r.EventIDs.Unknown)
+			}
+			sent := len(b.Sent())
+			b.Set(func() { b.Post = nil })
+			if c.byReadiness {
+				look(true)
+			} else {
+				w, err := s.RecordEvent(ctx, host.Event("e", "deliver a b"))
+				require.NoError(t, err)
+				assert.Equal(t, abi.StatusCommitted, w.Status)
+				assert.False(t, w.Duplicate)
+			}
+			assert.Equal(t, []string{"e/b"}, b.Sent()[sent:], "only what is missing is sent")
+			assert.Equal(t, abi.ReadinessReady, look(false).Status)
+		})
+	}
+}
+
 func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
 	s, _, _ := host.ScriptedSlot(t, host.Options{})
 	ctx := context.Background()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const lostWarning = "memory_lost: 1 events are known not to have arrived; memhost readiness --retry sends those in the " +
+const lostWarning = "memory_lost: 1 events are known not to have arrived, or only in part; memhost readiness --retry sends those in the " +
 	"archive again, record the others again"
 
 // consistencyTold retrieves and returns what the trace says about memory's completeness.

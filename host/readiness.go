@@ -147,7 +147,8 @@ func complete(r *abi.BackendReadiness) {
 	}
 }
 
-// askUncertain asks the backend about events whose outcome is unknown. If an event is certainly absent, it is lost.
+// askUncertain asks the backend about events whose outcome is unknown. An event that is certainly absent is lost; one
+// of which the backend has a part, and will get no more, is reported as failed.
 func (o *operation) askUncertain(ctx context.Context, u *delivery.Events) {
 	if !o.provider.has(abi.OpFindEvent) {
 		return
@@ -171,6 +172,8 @@ func (o *operation) askUncertain(ctx context.Context, u *delivery.Events) {
 			o.amend(ctx, u, delivery.Amendment{ID: id, Entry: o.provider.found(id, known, answer)})
 		case answer.Found == answercheck.FoundAbsent && settled:
 			o.amend(ctx, u, u.Lost(id))
+		case answer.Found == answercheck.FoundPartial && settled && known.State != delivery.Part:
+			o.amend(ctx, u, u.Part(id, answer.NativeIDs))
 		}
 	}
 }

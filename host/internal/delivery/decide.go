@@ -68,6 +68,7 @@ type Facts struct {
 //	is in the ledger as failed                 send          send
 //	is in the ledger as sent, no receipt       settle        one by one
 //	is in the ledger, receipt undecided        settle        one by one
+//	is in the ledger, a part has arrived       settle        one by one
 //	is new                                     send          send
 //	may have been swept from the ledger        settle        one by one
 //	  and the provider cannot look it up       send          send

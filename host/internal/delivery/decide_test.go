@@ -43,6 +43,7 @@ func TestDecideIsItsTable(t *testing.T) {
 		"is in the ledger as failed":             record(Failed, abi.StatusCommitted),
 		"is in the ledger as sent, no receipt":   record(Sent, ""),
 		"is in the ledger, receipt undecided":    append(record(Received, abi.StatusUncertain), record(Received, abi.StatusPartial)...),
+		"is in the ledger, a part has arrived":   record(Part, abi.StatusPartial),
 		"is new":                                 {{Hash: same}, {Hash: same, CanFind: true}},
 		"may have been swept from the ledger":    {{Hash: same, Gap: Swept, CanFind: true}},
 		"and the provider cannot look it up":     {{Hash: same, Gap: Swept}},

@@ -89,12 +89,12 @@ func (u *Events) Again() (list []Amendment) {
 	return list
 }
 
-// Missing returns the ids of events that did not arrive, and that are sent when they are recorded again; never nil.
+// Missing returns the ids of events that did not arrive, or only in part, and that are sent when they are recorded again; never nil.
 func (u *Events) Missing() []string {
 	list := []string{}
 	for _, id := range u.IDs {
 		switch u.Entries[id].State {
-		case Lost, Failed, Again:
+		case Lost, Failed, Part, Again:
 			list = append(list, id)
 		}
 	}
@@ -138,6 +138,19 @@ func (u *Events) Lost(id string) Amendment {
 			NativeIDsKind: abi.NativeIDsNone, Markers: []string{}, Warnings: []string{}}
 	}
 	return Amendment{id, &lost}
+}
+
+// Part is the amendment of an event of which the backend has these native ids and no more, and whose rest no pending
+// request can still deliver.
+func (u *Events) Part(id string, nativeIDs []string) Amendment {
+	part := *u.Entries[id]
+	part.State = Part
+	part.Receipt = &abi.WriteReceipt{EventID: id, Status: abi.StatusPartial, NativeIDs: nativeIDs,
+		NativeIDsKind: abi.NativeIDsFinal, Markers: part.Markers(), Warnings: []string{}}
+	if len(nativeIDs) == 0 {
+		part.Receipt.NativeIDs, part.Receipt.NativeIDsKind = []string{}, abi.NativeIDsNone
+	}
+	return Amendment{id, &part}
 }
 
 // Learn returns the amendments that follow from a provider's answer. Events that it reports lost or failed may be sent
@@ -210,8 +223,8 @@ func (u *Events) Amended(list []Amendment) {
 	}
 }
 
-// Report completes a provider's answer with what the ledger knows. Lost and failed events are reported until they are
-// recorded again. While an outcome is unknown the scope is not ready: the status is pending if the backend can still be
+// Report completes a provider's answer with what the ledger knows. Events that are lost, failed or there in part are
+// reported until they are recorded again. While an outcome is unknown the scope is not ready: the status is pending if the backend can still be
 // asked (canAsk), and unknown otherwise.
 func (u *Events) Report(ready *abi.BackendReadiness, canAsk bool) {
 	add := func(list *[]string, id string) {
@@ -225,7 +238,7 @@ func (u *Events) Report(ready *abi.BackendReadiness, canAsk bool) {
 		case e.State == Lost:
 			add(&ready.EventIDs.Lost, id)
 			failed++
-		case e.State == Failed, e.State == Again:
+		case e.State == Failed, e.State == Part, e.State == Again:
 			add(&ready.EventIDs.Failed, id)
 			failed++
 		case e.Uncertain():

@@ -68,6 +68,9 @@ const (
 	Lost State = 'l'
 	// Failed means that readiness proved that the backend failed on the event. If it is recorded again, it is sent again.
 	Failed State = 'f'
+	// Part means that the backend has a part of the event, and no pending request can still deliver the rest. If it is
+	// recorded again, the backend is asked, and what it lacks is sent.
+	Part State = 'p'
 	// Empty means that the event arrived, but the backend kept nothing of it. Readiness lists it until the caller or
 	// the configuration decides.
 	Empty State = 'e'
@@ -91,7 +94,7 @@ type Entry struct {
 
 // Uncertain reports whether the backend has to be asked before the event may be sent again.
 func (e *Entry) Uncertain() bool {
-	return e.State == Sent || e.State == Received && answercheck.Undecided(e.Receipt.Status)
+	return e.State == Sent || e.State == Part || e.State == Received && answercheck.Undecided(e.Receipt.Status)
 }
 
 // Unseen reports whether it is still unknown that the event can be retrieved.

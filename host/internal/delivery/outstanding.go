@@ -20,14 +20,14 @@ type Outstanding byte
 const (
 	OutstandingQueued  Outstanding = 'q' // the backend has the event and works on it
 	OutstandingPending Outstanding = 'p' // the event may still arrive: pending, partial, uncertain, or no receipt
-	OutstandingLost    Outstanding = 'l' // readiness proved the event lost or failed: nothing of it will arrive
+	OutstandingLost    Outstanding = 'l' // readiness proved the event lost, failed or there in part: no more of it will arrive
 	OutstandingMarked  Outstanding = 'm' // the event arrived; its markers are kept until readiness has seen them
 )
 
 // outstanding returns how far an event is from being in memory.
 func (e *Entry) outstanding() Outstanding {
 	switch e.State {
-	case Lost, Failed, Again:
+	case Lost, Failed, Part, Again:
 		return OutstandingLost
 	case Sent:
 		return OutstandingPending
@@ -132,7 +132,7 @@ func (l *Ledger) count(ctx context.Context, space state.Space, r state.KeyValue,
 	return nil
 }
 
-const warnMemoryLost = "memory_lost: %d events are known not to have arrived; memhost readiness --retry " +
+const warnMemoryLost = "memory_lost: %d events are known not to have arrived, or only in part; memhost readiness --retry " +
 	"sends those in the archive again, record the others again"
 
 // Report adds to the trace of a retrieval what may be missing from its result.
