@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"github.com/memhost/memhost/eval/run"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/score"
+	"github.com/memhost/memhost/eval/seat"
 	"github.com/memhost/memhost/eval/simulate/simulatetest"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/brief"
@@ -133,10 +135,12 @@ func TestEveryProviderPassesTheKitUnderSourceDesign(t *testing.T) {
 	}
 }
 
-// TestEveryProviderIsEvaluatedUnderSourceDesign: a small evaluation goes through to its scores, no retrieval fails, and
-// what raw has of a server is, field by field, what that server has answered.
+// TestEveryProviderIsEvaluatedUnderSourceDesign: a small evaluation goes through to its scores, with test sessions in which
+// a simulated person talks with an agent and judges it; no retrieval fails, nothing is reset, and what raw has of a server
+// is, field by field, what that server has answered.
 func TestEveryProviderIsEvaluatedUnderSourceDesign(t *testing.T) {
 	path, p := simulatetest.Synth(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
+	persona := p.Manifest.Personas[0].PersonaID
 	for _, c := range sourceDesign() {
 		t.Run(c.name+c.block, func(t *testing.T) {
 			if !strings.Contains(c.block, `"url"`) {
@@ -151,6 +155,8 @@ func TestEveryProviderIsEvaluatedUnderSourceDesign(t *testing.T) {
 			o := run.Options{Now: time.Now, Logger: hclog.NewNullLogger(),
 				Provider: func(*lab.Provider) (host.ProviderConfig, error) { return config, nil },
 				Host: host.Options{CacheDir: testcache.Dir(), OnExchange: func(x *host.Exchange) {
+					reset, is := x.Request.(*abi.MemoryScope)
+					assert.False(t, x.Operation == abi.OpResetScope && is && reset.PersonaID == persona, "a test session resets nothing")
 					if x.Operation != abi.OpRetrieve {
 						return
 					}
@@ -166,17 +172,20 @@ func TestEveryProviderIsEvaluatedUnderSourceDesign(t *testing.T) {
 						}
 					}
 				}}}
-			l, err := lab.Parse([]byte("lab: 1\npack: synth.pack\ntokenizer: bytes4\nproviders: [" + c.name + "]\nbudgets: [400]"))
+			l, err := lab.Parse([]byte("lab: 1\npack: synth.pack\ntokenizer: bytes4\nproviders: [" + c.name + "]\nbudgets: [400]\nsubject: {seat: stub}"))
 			require.NoError(t, err)
 			folder := filepath.Join(t.TempDir(), "run")
+			o.Seat, err = seat.New(l, folder, os.Getenv)
+			require.NoError(t, err)
 			begun, err := run.Begin(folder, l, path, p, o)
 			require.NoError(t, err)
 			require.NoError(t, run.Go(t.Context(), folder, begun, p, o))
 			begun, err = rundir.Open(folder)
 			require.NoError(t, err)
 			require.Equal(t, rundir.Complete, begun.Cells[0].State)
-			_, _, err = score.Score(folder, p)
+			metrics, _, err := score.Score(folder, p)
 			require.NoError(t, err)
+			require.NotNil(t, metrics.Columns[0].Behaviour)
 			assert.Greater(t, asked, 5)
 			if strings.Contains(c.block, `"url"`) {
 				assert.Positive(t, compared)
