@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// recorded is a testing.TB that keeps its messages.
-type recorded struct{ log, failed, ended []string }
+// recordingTB is a testing.TB that keeps its messages.
+type recordingTB struct{ log, failed, ended []string }
 
-func (r *recorded) Helper()                   {}
-func (r *recorded) Logf(f string, a ...any)   { r.log = append(r.log, fmt.Sprintf(f, a...)) }
-func (r *recorded) Errorf(f string, a ...any) { r.failed = append(r.failed, fmt.Sprintf(f, a...)) }
-func (r *recorded) Fatal(a ...any)            { r.ended = append(r.ended, fmt.Sprint(a...)) }
-func (r *recorded) Skip(a ...any)             { r.ended = append(r.ended, fmt.Sprint(a...)) }
+func (r *recordingTB) Helper()                   {}
+func (r *recordingTB) Logf(f string, a ...any)   { r.log = append(r.log, fmt.Sprintf(f, a...)) }
+func (r *recordingTB) Errorf(f string, a ...any) { r.failed = append(r.failed, fmt.Sprintf(f, a...)) }
+func (r *recordingTB) Fatal(a ...any)            { r.ended = append(r.ended, fmt.Sprint(a...)) }
+func (r *recordingTB) Skip(a ...any)             { r.ended = append(r.ended, fmt.Sprint(a...)) }
 func verdicts(v ...Verdict) func() (*Report, error) {
 	return func() (*Report, error) {
 		if len(v) == 0 {
@@ -39,7 +39,7 @@ func TestAClauseMayBeCheckedOnceMoreAndTheLogSaysSo(t *testing.T) {
 		"not green twice":         {true, []Verdict{Fail, Fail}, 1, 1},
 		"only one run is allowed": {false, []Verdict{Pending, Pass}, 1, 0},
 	} {
-		r := new(recorded)
+		r := new(recordingTB)
 		testClause(r, c.again, verdicts(c.run...))
 		assert.Len(t, r.failed, c.failures, name)
 		checked := 0
@@ -50,7 +50,7 @@ func TestAClauseMayBeCheckedOnceMoreAndTheLogSaysSo(t *testing.T) {
 		}
 		assert.Equal(t, c.checked, checked, name)
 	}
-	r := new(recorded)
+	r := new(recordingTB)
 	testClause(r, true, verdicts())
 	assert.Equal(t, []string{"no server"}, r.ended)
 }

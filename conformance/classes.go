@@ -86,7 +86,7 @@ func (b *bench) tellReadsOnly(s abi.MemoryScope) (names []string, heard []exchan
 //
 // kept is a fact from before the operation, before the answer that may hold it, held the inventory then (nil: none can be
 // taken). told are texts that must not be found now, and heard the calls that passed.
-func (r *rig) asItWas(s abi.MemoryScope, kept *planted, before *abi.RetrieveResult, held *abi.Inventory, told []string,
+func (r *rig) asItWas(s abi.MemoryScope, kept *plantedFact, before *abi.RetrieveResult, held *abi.Inventory, told []string,
 	heard []exchange, op string) outcome {
 	if o := r.wait(s); o != nil {
 		return *o

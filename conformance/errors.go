@@ -64,8 +64,8 @@ const marker = "kit-injected-fault"
 
 var errDropped = errors.New("conformance kit: connection reset by peer")
 
-// struck is a fault at work. It reports whether it met a call that it applies to.
-type struck struct {
+// injection is a fault at work. It reports whether it met a call that it applies to.
+type injection struct {
 	injected
 	kit   *kit
 	route string // only this one; "" for all
@@ -73,13 +73,13 @@ type struck struct {
 	// changes counts those of the hits that are no reads.
 	changes int
 	// kept is what must be found once the backend is well again; without it what came of the operation is wrong.
-	kept *planted
+	kept *plantedFact
 	// said is what was answered last.
 	said []byte
 }
 
 // intercept implements host.Interceptor.
-func (f *struck) intercept(ctx context.Context, call host.NativeCall, send next) (host.NativeAnswer, error) {
+func (f *injection) intercept(ctx context.Context, call host.NativeCall, send next) (host.NativeAnswer, error) {
 	if f.route != "" && call.Route != f.route {
 		return send(ctx)
 	}
@@ -136,7 +136,7 @@ func repeats(native string, said []byte) bool {
 }
 
 // errorInside is an error in a body whose status says that all is well.
-func (f *struck) errorInside(call host.NativeCall) []byte {
+func (f *injection) errorInside(call host.NativeCall) []byte {
 	for _, route := range []string{call.Route, ""} {
 		if body, ok := f.kit.target.ErrorBodies[route]; ok {
 			return []byte(body)
@@ -194,7 +194,7 @@ func checkErrors(b *bench) {
 		"degraded", func() outcome { return b.oneRoute(s) })
 	b.struckAll("health", "health does not say ok while the backend fails",
 		someFaults("401", "500", "502", faultTruncated, faultDropped),
-		func(ctx context.Context, _ *struck) (string, error) {
+		func(ctx context.Context, _ *injection) (string, error) {
 			h, err := b.slot.Health(ctx)
 			if err != nil {
 				return "", err
@@ -206,7 +206,7 @@ func checkErrors(b *bench) {
 		})
 	if slices.Contains(b.capabilities, abi.OpInventory) {
 		b.struckAll("inventory", "an inventory that cannot be taken is an error, never an empty one",
-			someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ *struck) (string, error) {
+			someFaults("500", faultTruncated, faultDropped), func(ctx context.Context, _ *injection) (string, error) {
 				i, err := b.slot.Inventory(ctx, &abi.InventoryRequest{Scope: s})
 				if err != nil || !i.Complete {
 					return "", err
@@ -222,7 +222,7 @@ func checkErrors(b *bench) {
 		return
 	}
 	b.struckAll("reset_scope", "a reset that fails is never done", someFaults("500", faultDropped),
-		func(ctx context.Context, _ *struck) (string, error) {
+		func(ctx context.Context, _ *injection) (string, error) {
 			r, err := b.slot.ResetScope(ctx, erase)
 			if err != nil || r.Status != abi.ResetDone {
 				return "", err
@@ -241,11 +241,11 @@ func someFaults(names ...string) []injected {
 
 // struckAll runs an operation under each fault, all of its native calls struck. do returns what went wrong without an
 // error; an empty text is as good as an error.
-func (b *bench) struckAll(op, words string, list []injected, do func(context.Context, *struck) (string, error)) {
+func (b *bench) struckAll(op, words string, list []injected, do func(context.Context, *injection) (string, error)) {
 	b.part(op, words, func() outcome {
 		struckOnes := 0
 		for _, f := range list {
-			hit := &struck{injected: f, kit: b.kit}
+			hit := &injection{injected: f, kit: b.kit}
 			ctx, cancel := context.WithTimeout(b.ctx, f.within)
 			var came string
 			var err error
@@ -272,7 +272,7 @@ func (b *bench) struckAll(op, words string, list []injected, do func(context.Con
 }
 
 // typed checks an error against what its fault allows; nil when it is right.
-func typed(op string, f injected, hit *struck, e *abi.Error) *outcome {
+func typed(op string, f injected, hit *injection, e *abi.Error) *outcome {
 	bad := func(format string, args ...any) *outcome {
 		o := failed("%s under %s: %s (got %v)", op, f.name, fmt.Sprintf(format, args...), e)
 		return &o
@@ -316,14 +316,14 @@ func typed(op string, f injected, hit *struck, e *abi.Error) *outcome {
 
 // keptAll reports whether what was accepted under a fault is there: a fault that met reads alone, such as the calls of an
 // embedding model, need not keep a provider from storing a turn in the host's state.
-func (b *bench) keptAll(hit *struck) bool {
+func (b *bench) keptAll(hit *injection) bool {
 	return hit.kept != nil && hit.changes == 0 && b.foundBy(hit.kept.scope, hit.kept.name)
 }
 
 // strikeRecord records a new turn under a fault. If the fault hides whether a write was done, the receipt may say so. A receipt that
 // warns is right if the fault met no write and the turn is found later.
-func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *struck) (string, error) {
-	return func(ctx context.Context, hit *struck) (string, error) {
+func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *injection) (string, error) {
+	return func(ctx context.Context, hit *injection) (string, error) {
 		name := b.kit.names.name()
 		r, err := b.record(ctx, b.event(s, b.kit.target.Probe.Wordings[0](name)))
 		if err != nil {
@@ -333,7 +333,7 @@ func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *struck) (
 			return "", nil
 		}
 		if len(r.Warnings) > 0 {
-			hit.kept = &planted{scope: s, name: name}
+			hit.kept = &plantedFact{scope: s, name: name}
 		}
 		return fmt.Sprintf("the receipt %s, warnings %q", r.Status, r.Warnings), nil
 	}
@@ -341,8 +341,8 @@ func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *struck) (
 
 // strikeRetrieve asks for what was planted. An answer is right if it holds that, says that it is degraded, and warns: the
 // provider has another way to find it.
-func (b *bench) strikeRetrieve(p *planted) func(context.Context, *struck) (string, error) {
-	return func(ctx context.Context, _ *struck) (string, error) {
+func (b *bench) strikeRetrieve(p *plantedFact) func(context.Context, *injection) (string, error) {
+	return func(ctx context.Context, _ *injection) (string, error) {
 		r, err := b.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: p.scope,
 			SessionID: b.session()})
 		if err != nil {
@@ -412,7 +412,7 @@ func (b *bench) oneRoute(s abi.MemoryScope) outcome {
 	}
 	for _, f := range someFaults("500", faultDropped) {
 		for _, route := range routes {
-			hit := &struck{injected: f, kit: b.kit, route: route}
+			hit := &injection{injected: f, kit: b.kit, route: route}
 			var r *abi.RetrieveResult
 			var err error
 			b.wire.during(hit.intercept, func() { r, err = b.ask(s) })
@@ -430,7 +430,7 @@ func (b *bench) oneRoute(s abi.MemoryScope) outcome {
 }
 
 // usable looks whether the faults left anything behind.
-func (b *bench) usable(p *planted, mark int) outcome {
+func (b *bench) usable(p *plantedFact, mark int) outcome {
 	result, err := b.ask(p.scope)
 	switch {
 	case err != nil:
@@ -439,7 +439,7 @@ func (b *bench) usable(p *planted, mark int) outcome {
 		return failed("%s was told before, and is gone", p.name)
 	}
 	e := b.event(p.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
-	hit := &struck{injected: someFaults("400")[0], kit: b.kit}
+	hit := &injection{injected: someFaults("400")[0], kit: b.kit}
 	b.wire.during(hit.intercept, func() { _, err = b.record(b.ctx, e) })
 	taken := err == nil
 	if hit.changes > 0 && taken { // one of which only reads failed is judged by struckAll

@@ -38,7 +38,7 @@ func checkForget(b *bench) {
 	}
 	b.part("retrieve", "what was forgotten is in no retrieval", func() outcome { return b.forgotten(gone, receipt) })
 	b.part("others", "other events of the scope, and the same ids in another scope, are still there", func() outcome {
-		for _, p := range []*planted{kept, elsewhere} {
+		for _, p := range []*plantedFact{kept, elsewhere} {
 			result, err := b.ask(p.scope)
 			switch {
 			case err != nil:
@@ -75,7 +75,7 @@ func checkForget(b *bench) {
 }
 
 // forget asks a provider to forget the events of a fact.
-func (b *bench) forget(p *planted) (*abi.ForgetReceipt, outcome) {
+func (b *bench) forget(p *plantedFact) (*abi.ForgetReceipt, outcome) {
 	if p.trouble != nil {
 		return nil, *p.trouble
 	}
@@ -98,7 +98,7 @@ func (b *bench) forget(p *planted) (*abi.ForgetReceipt, outcome) {
 }
 
 // forgetBehind asks for it behind the wall.
-func (b *bench) forgetBehind(p *planted) outcome {
+func (b *bench) forgetBehind(p *plantedFact) outcome {
 	if err := b.readOnly(true); err != nil {
 		return refused("set_mode", err)
 	}
@@ -119,7 +119,7 @@ func (b *bench) forgetBehind(p *planted) outcome {
 }
 
 // forgotten looks for a fact in a retrieval.
-func (b *bench) forgotten(p *planted, receipt *abi.ForgetReceipt) outcome {
+func (b *bench) forgotten(p *plantedFact, receipt *abi.ForgetReceipt) outcome {
 	if o := b.wait(p.scope); o != nil {
 		return *o
 	}
@@ -148,7 +148,7 @@ func (b *bench) forgotten(p *planted, receipt *abi.ForgetReceipt) outcome {
 }
 
 // untraceable asks where the events of a fact have gone.
-func (b *bench) untraceable(p *planted, receipt *abi.ForgetReceipt) outcome {
+func (b *bench) untraceable(p *plantedFact, receipt *abi.ForgetReceipt) outcome {
 	if !b.can(abi.OpProvenance) {
 		return foundOut("the provider has no provenance")
 	}

@@ -50,7 +50,7 @@ func (b *bench) ownNamespaces() outcome {
 	there := r.plant(s)
 	for _, look := range []struct {
 		in          *rig
-		mine, other *planted
+		mine, other *plantedFact
 		what        string
 	}{{b.rig, here, there, "under another namespace"}, {r, there, here, "without that namespace"}} {
 		result, err := look.in.ask(s)
@@ -68,7 +68,7 @@ func (b *bench) ownNamespaces() outcome {
 }
 
 // apart wants each fact to be found in its own scope and in no other.
-func (r *rig) apart(facts []*planted) outcome {
+func (r *rig) apart(facts []*plantedFact) outcome {
 	for _, p := range facts {
 		if p.trouble != nil {
 			return *p.trouble

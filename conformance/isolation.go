@@ -61,7 +61,7 @@ func checkIsolation(b *bench) {
 }
 
 // eachApart wants each of mine to find its own fact and no other one.
-func (b *bench) eachApart(mine, all []*planted) outcome {
+func (b *bench) eachApart(mine, all []*plantedFact) outcome {
 	for _, p := range mine {
 		if p.trouble != nil {
 			return *p.trouble
@@ -167,7 +167,7 @@ func poolPart(pool int) string { return fmt.Sprintf("pool_%d", pool) }
 func (b *bench) together(r *rig, pool int) outcome {
 	const scopes, rounds = 4, 3
 	session := b.session()
-	facts := make([]*planted, scopes)
+	facts := make([]*plantedFact, scopes)
 	parallel(scopes, scopes, func(i int) { facts[i] = r.plant(b.scope(fmt.Sprint("pool", pool), fmt.Sprint("p", i))) })
 	found := make([]outcome, scopes*rounds)
 	parallel(len(found), scopes, func(n int) {

@@ -108,7 +108,7 @@ func TestBoltCallsMeetTheSameFaults(t *testing.T) {
 		if f.name == faultSlow {
 			continue
 		}
-		hit := &struck{injected: f, kit: &kit{}}
+		hit := &injection{injected: f, kit: &kit{}}
 		before := sent
 		_, err := hit.intercept(t.Context(), call, send)
 		var failure *host.NativeFailure
@@ -128,7 +128,7 @@ func TestBoltCallsMeetTheSameFaults(t *testing.T) {
 }
 
 func TestAnErrorInsideAnAnswerIsTheProtocolsOwn(t *testing.T) {
-	hit := &struck{injected: someFaults(faultInside)[0],
+	hit := &injection{injected: someFaults(faultInside)[0],
 		kit: &kit{target: Target{ErrorBodies: map[string]string{"own": "<error/>"}}}}
 	body := func(route, request string) string {
 		return string(hit.errorInside(host.NativeCall{Route: route, Body: []byte(request)}))

@@ -9,7 +9,7 @@ import (
 // checkLabels is clause 9.
 func checkLabels(b *bench) {
 	s := b.scope("labels", "p")
-	tell := func(context string) *planted {
+	tell := func(context string) *plantedFact {
 		return b.plantWith(s, func(e *abi.MemoryEvent) {
 			e.Scenario, e.Context, e.Attribute = "kitscenario", context, "kitattribute"
 		})
@@ -78,7 +78,7 @@ func labelsSaid(t *abi.Trace) outcome {
 }
 
 // labelsSent looks for the labels in what the host sent.
-func labelsSent(applied map[string]string, read, written []exchange, home *planted) outcome {
+func labelsSent(applied map[string]string, read, written []exchange, home *plantedFact) outcome {
 	values := map[string]string{"scenario": "kitscenario", "context": "kithome", "attribute": "kitattribute"}
 	if len(read) == 0 {
 		return aside("no native call was made: the provider answers from its own state")
@@ -105,14 +105,14 @@ func labelsSent(applied map[string]string, read, written []exchange, home *plant
 }
 
 // hardFilters asks in both contexts.
-func (b *bench) hardFilters(applied map[string]string, home, office *planted,
+func (b *bench) hardFilters(applied map[string]string, home, office *plantedFact,
 	request func(string) *abi.RetrieveRequest) outcome {
 	if how := applied["context"]; how != "hard" && how != "hard_session" {
 		return passed("context is %s, and said to be", how)
 	}
 	for _, ask := range []struct {
 		context   string
-		has, lack *planted
+		has, lack *plantedFact
 	}{{"kithome", home, office}, {"kitoffice", office, home}} {
 		r, err := b.retrieve(request(ask.context))
 		switch {
@@ -132,7 +132,7 @@ func (b *bench) hardFilters(applied map[string]string, home, office *planted,
 }
 
 // asOf asks as of a time before anything was recorded.
-func (b *bench) asOf(home *planted, request func(string) *abi.RetrieveRequest) outcome {
+func (b *bench) asOf(home *plantedFact, request func(string) *abi.RetrieveRequest) outcome {
 	q := request("kithome")
 	q.AsOf = "2001-01-01T00:00:00Z"
 	r, err := b.retrieve(q)
@@ -150,7 +150,7 @@ func (b *bench) asOf(home *planted, request func(string) *abi.RetrieveRequest) o
 }
 
 // crossContext asks in one context for a fact recorded in another.
-func (b *bench) crossContext(office *planted, request func(string) *abi.RetrieveRequest) outcome {
+func (b *bench) crossContext(office *plantedFact, request func(string) *abi.RetrieveRequest) outcome {
 	q := request("kithome")
 	q.Filters = map[string]abi.Raw{"cross_context": abi.Raw("true")}
 	r, err := b.retrieve(q)

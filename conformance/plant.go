@@ -36,8 +36,8 @@ func (n *namer) name() string {
 	}
 }
 
-// planted is a fact that was recorded in a scope.
-type planted struct {
+// plantedFact is a fact that was recorded in a scope.
+type plantedFact struct {
 	scope abi.MemoryScope
 	name  string
 	// events and receipts are of the wordings that it took.
@@ -50,7 +50,7 @@ type planted struct {
 }
 
 // retained reports whether the receipts claim that the fact was kept.
-func (p *planted) retained() bool {
+func (p *plantedFact) retained() bool {
 	for _, r := range p.receipts {
 		if r.Status != abi.StatusNotRetained {
 			return true
@@ -60,12 +60,12 @@ func (p *planted) retained() bool {
 }
 
 // plant tells a fact in a scope and looks for it, in three wordings at most.
-func (r *rig) plant(s abi.MemoryScope) *planted { return r.plantWith(s, nil) }
+func (r *rig) plant(s abi.MemoryScope) *plantedFact { return r.plantWith(s, nil) }
 
 // plantWith lets edit change each event before it is recorded.
-func (r *rig) plantWith(s abi.MemoryScope, edit func(*abi.MemoryEvent)) *planted {
+func (r *rig) plantWith(s abi.MemoryScope, edit func(*abi.MemoryEvent)) *plantedFact {
 	b := r.bench
-	p := &planted{scope: s, name: b.kit.names.name()}
+	p := &plantedFact{scope: s, name: b.kit.names.name()}
 	for _, wording := range b.kit.target.Probe.Wordings {
 		e := b.event(s, wording(p.name))
 		if edit != nil {
@@ -86,7 +86,7 @@ func (r *rig) plantWith(s abi.MemoryScope, edit func(*abi.MemoryEvent)) *planted
 }
 
 // look waits and asks once.
-func (r *rig) look(p *planted) *outcome {
+func (r *rig) look(p *plantedFact) *outcome {
 	if o := r.wait(p.scope); o != nil {
 		return o
 	}
@@ -102,15 +102,15 @@ func (r *rig) look(p *planted) *outcome {
 }
 
 // plantAll tells a fact in each scope, four at once.
-func (r *rig) plantAll(scopes []abi.MemoryScope) []*planted {
-	list := make([]*planted, len(scopes))
+func (r *rig) plantAll(scopes []abi.MemoryScope) []*plantedFact {
+	list := make([]*plantedFact, len(scopes))
 	parallel(len(scopes), 4, func(i int) { list[i] = r.plant(scopes[i]) })
 	return list
 }
 
 // control is the positive control of a "not found": nil when every fact was found. A provider that retains nothing has
 // none.
-func control(facts ...*planted) *outcome {
+func control(facts ...*plantedFact) *outcome {
 	for _, p := range facts {
 		switch {
 		case p.trouble != nil:

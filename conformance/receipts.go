@@ -12,7 +12,7 @@ import (
 func checkReceipt(b *bench) {
 	s := b.scope("receipt", "p")
 	mark := b.wire.mark()
-	p := &planted{scope: s, name: b.kit.names.name()}
+	p := &plantedFact{scope: s, name: b.kit.names.name()}
 	e := b.event(s, b.kit.target.Probe.Wordings[0](p.name))
 	receipt, err := b.record(b.ctx, e)
 	sent := b.wire.since(mark)
@@ -195,7 +195,7 @@ func announced(r *abi.WriteReceipt) bool {
 }
 
 // truthful compares a receipt with what can be found before and after the wait.
-func (b *bench) truthful(p *planted) outcome {
+func (b *bench) truthful(p *plantedFact) outcome {
 	receipt := p.receipts[0]
 	atOnce, err := b.ask(p.scope)
 	if err != nil {
@@ -219,11 +219,11 @@ func (b *bench) truthful(p *planted) outcome {
 }
 
 // complete records another turn and compares what retrievals say of completeness with what they hold.
-func (b *bench) complete(p *planted, s abi.MemoryScope) outcome {
+func (b *bench) complete(p *plantedFact, s abi.MemoryScope) outcome {
 	if p.trouble != nil {
 		return *p.trouble
 	}
-	more := &planted{scope: s, name: b.kit.names.name()}
+	more := &plantedFact{scope: s, name: b.kit.names.name()}
 	receipt, err := b.record(b.ctx, b.event(s, b.kit.target.Probe.Wordings[0](more.name)))
 	if err != nil {
 		return refused("record_event", err)
@@ -320,7 +320,7 @@ func checkFinds(b *bench) {
 }
 
 // stored reports whether every receipt claims that something was stored.
-func (b *bench) stored(p *planted) bool {
+func (b *bench) stored(p *plantedFact) bool {
 	for _, r := range p.receipts {
 		if r.StoredCount == nil && r.NativeIDsKind != abi.NativeIDsFinal || r.StoredCount != nil &&
 			*r.StoredCount == 0 {
@@ -331,7 +331,7 @@ func (b *bench) stored(p *planted) bool {
 }
 
 // silent reports whether the scope answers with nothing at all.
-func (b *bench) silent(p *planted) bool {
+func (b *bench) silent(p *plantedFact) bool {
 	result, err := b.ask(p.scope)
 	return err == nil && len(result.Evidence) == 0 && result.FormattedContext == ""
 }

@@ -76,7 +76,7 @@ func checkReset(b *bench) {
 		b.late)
 }
 
-func (b *bench) onlyOne(mine, theirs *planted) outcome {
+func (b *bench) onlyOne(mine, theirs *plantedFact) outcome {
 	result, err := b.ask(mine.scope)
 	if err != nil {
 		return refused("retrieve", err)
@@ -100,7 +100,7 @@ func (b *bench) onlyOne(mine, theirs *planted) outcome {
 }
 
 // erased looks for a fact from a new data folder, whose first generation is the one in which the fact was recorded.
-func (b *bench) erased(p *planted, receipt *abi.ResetReceipt) outcome {
+func (b *bench) erased(p *plantedFact, receipt *abi.ResetReceipt) outcome {
 	if receipt.Status != abi.ResetDone {
 		return aside("the reset came to %s", receipt.Status)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// saying is a turn unlike those of the other clauses.
-type saying struct {
+// utterance is a turn unlike those of the other clauses.
+type utterance struct {
 	name string
 	// text is what stands between two made-up names in the user's message; "" for nothing.
 	text string
@@ -27,8 +27,8 @@ type saying struct {
 }
 
 // texts are what people write. Each may be damaged on its way by another mistake.
-func texts() []saying {
-	return []saying{
+func texts() []utterance {
+	return []utterance{
 		{name: "accents", text: "a café, Zoë and a cafe\u0301 with Åse"},
 		{name: "emoji", text: "👩\u200d👩\u200d👧 and 🙂"},
 		{name: "right to left", text: "שלום \u200fعالم\u200e"},
@@ -48,14 +48,14 @@ func texts() []saying {
 }
 
 // shapes are turns of other forms than a message and its answer.
-func shapes() []saying {
+func shapes() []utterance {
 	text := func(s string) *string { return &s }
 	add := func(more ...abi.Message) func(*abi.MemoryEvent, string) {
 		return func(e *abi.MemoryEvent, _ string) { e.Messages = append(e.Messages, more...) }
 	}
 	call := abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "call-1", Name: "look_up",
 		Arguments: `{"query":"caf\u00e9","deep":{"list":[1,2,{"x":null}]}}`}}}
-	return []saying{
+	return []utterance{
 		{name: "a tool is called and answers", edit: add(call, abi.Message{Role: abi.RoleTool, ToolCallID: "call-1",
 			Name: "look_up", Content: text(`{"found":[]}`)}, abi.Message{Role: abi.RoleAssistant, Content: text("Done.")})},
 		{name: "a message without content that calls a tool", edit: add(call)},
@@ -105,7 +105,7 @@ func shapes() []saying {
 
 // checkSaid is clause 16.
 func checkSaid(b *bench) {
-	plain := b.say(saying{name: "a plain turn"}, b.scope("plain", "p"))
+	plain := b.say(utterance{name: "a plain turn"}, b.scope("plain", "p"))
 	b.part("text", "what people write reaches the backend as it was written", func() outcome {
 		return b.sayAll("t", texts(), plain)
 	})
@@ -122,9 +122,9 @@ func checkSaid(b *bench) {
 	b.part("question", "a question in any alphabet, and a long one, is asked as it was put", b.questions)
 }
 
-// saidTurn is a turn of clause 16 and its result.
-type saidTurn struct {
-	saying
+// utteranceTurn is a turn of clause 16 and its result.
+type utteranceTurn struct {
+	utterance
 	names []string
 	// marker is a name, the text and another name, as they stand in the message.
 	marker  string
@@ -141,8 +141,8 @@ type saidTurn struct {
 }
 
 // say records one turn and looks at what was sent.
-func (b *bench) say(s saying, scope abi.MemoryScope) *saidTurn {
-	d := &saidTurn{saying: s, names: []string{b.kit.names.name(), b.kit.names.name()}, scope: scope}
+func (b *bench) say(s utterance, scope abi.MemoryScope) *utteranceTurn {
+	d := &utteranceTurn{utterance: s, names: []string{b.kit.names.name(), b.kit.names.name()}, scope: scope}
 	told := b.kit.target.Probe.Wordings[0](d.names[0])
 	if s.text != "" {
 		d.marker = d.names[0] + ": " + s.text + " :" + d.names[0]
@@ -167,7 +167,7 @@ func (b *bench) say(s saying, scope abi.MemoryScope) *saidTurn {
 }
 
 // look compares a turn with the native calls.
-func (d *saidTurn) look(sent []exchange) {
+func (d *utteranceTurn) look(sent []exchange) {
 	for _, name := range d.names {
 		if carried(sent, name) {
 			d.carried = true
@@ -250,11 +250,11 @@ func holdsText(value any, text string) bool {
 }
 
 // sayAll records each turn in a separate scope.
-func (b *bench) sayAll(run string, list []saying, plain *saidTurn) outcome {
+func (b *bench) sayAll(run string, list []utterance, plain *utteranceTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
-	done := make([]*saidTurn, len(list))
+	done := make([]*utteranceTurn, len(list))
 	parallel(len(list), 4, func(i int) { done[i] = b.say(list[i], b.scope(run+fmt.Sprint(i), "p")) })
 	for _, d := range done {
 		if o := b.judge(d, plain); o != nil {
@@ -266,7 +266,7 @@ func (b *bench) sayAll(run string, list []saying, plain *saidTurn) outcome {
 
 // judge wants a turn to have been taken, sent whole, and found. plain is a turn of the usual form: what became of it is
 // what may be asked of the others.
-func (b *bench) judge(d, plain *saidTurn) *outcome {
+func (b *bench) judge(d, plain *utteranceTurn) *outcome {
 	bad := func(format string, args ...any) *outcome {
 		o := failed("%s: "+format, append([]any{d.smallest()}, args...)...)
 		return &o
@@ -299,7 +299,7 @@ func (b *bench) judge(d, plain *saidTurn) *outcome {
 }
 
 // smallest names the turn for people, with its text.
-func (d *saidTurn) smallest() string {
+func (d *utteranceTurn) smallest() string {
 	if d.text == "" {
 		return d.name
 	}
@@ -307,7 +307,7 @@ func (d *saidTurn) smallest() string {
 }
 
 // kept looks for a turn that was not seen to leave: the provider keeps it in the host's state.
-func (b *bench) kept(d *saidTurn) *outcome {
+func (b *bench) kept(d *utteranceTurn) *outcome {
 	if o := b.wait(d.scope); o != nil {
 		return o
 	}
@@ -343,13 +343,13 @@ func shownWhole(raw any, name string) bool {
 }
 
 // outOfOrder records turns in another order than that of their times, two of them in one session.
-func (b *bench) outOfOrder(plain *saidTurn) outcome {
+func (b *bench) outOfOrder(plain *utteranceTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
 	s, session := b.scope("times", "p"), b.session()
 	for i, back := range []time.Duration{0, 48 * time.Hour, 24 * time.Hour, 24 * time.Hour} {
-		d := b.say(saying{name: fmt.Sprintf("turn %d of a session, %v earlier than the first", i+1, back),
+		d := b.say(utterance{name: fmt.Sprintf("turn %d of a session, %v earlier than the first", i+1, back),
 			edit: func(e *abi.MemoryEvent, _ string) {
 				at, _ := time.Parse(time.RFC3339, e.Timestamp)
 				e.Timestamp, e.SessionID = at.Add(-back).Format(time.RFC3339), session
@@ -365,7 +365,7 @@ func (b *bench) outOfOrder(plain *saidTurn) outcome {
 }
 
 // findsAll wants each name to be found by the usual question or by its own words, where a plain turn is found so.
-func (b *bench) findsAll(s abi.MemoryScope, plain *saidTurn, names ...string) *outcome {
+func (b *bench) findsAll(s abi.MemoryScope, plain *utteranceTurn, names ...string) *outcome {
 	if plain.receipt.Status == abi.StatusNotRetained || !b.foundBy(plain.scope, plain.names[0]) {
 		return nil
 	}
@@ -390,7 +390,7 @@ func (b *bench) foundBy(s abi.MemoryScope, name string) bool {
 }
 
 // wholeBatch records a batch of several sessions.
-func (b *bench) wholeBatch(plain *saidTurn) outcome {
+func (b *bench) wholeBatch(plain *utteranceTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
@@ -449,7 +449,7 @@ func distinctIDs(before []abi.ReceiptOrError, r *abi.WriteReceipt) *outcome {
 }
 
 // badEvent records a batch of which the backend refuses the first event.
-func (b *bench) badEvent(plain *saidTurn) outcome {
+func (b *bench) badEvent(plain *utteranceTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
@@ -466,7 +466,7 @@ func (b *bench) badEvent(plain *saidTurn) outcome {
 	if _, err := b.slot.SetupScope(b.ctx, s); err != nil {
 		return refused("setup_scope", err)
 	}
-	refuse := &refusing{struck: struck{injected: someFaults("422")[0], kit: b.kit}, name: names[0]}
+	refuse := &writeRefuser{injection: injection{injected: someFaults("422")[0], kit: b.kit}, name: names[0]}
 	mark := b.wire.mark()
 	var out *abi.BatchReceipts
 	var err error
@@ -499,19 +499,19 @@ func (b *bench) badEvent(plain *saidTurn) outcome {
 	return passed("its own receipt is an error")
 }
 
-// refusing refuses the calls that carry a name and are no reads.
-type refusing struct {
-	struck
+// writeRefuser refuses the calls that carry a name and are no reads.
+type writeRefuser struct {
+	injection
 	name string
 }
 
 // intercept implements host.Interceptor.
-func (f *refusing) intercept(ctx context.Context, call host.NativeCall, send next) (host.NativeAnswer, error) {
+func (f *writeRefuser) intercept(ctx context.Context, call host.NativeCall, send next) (host.NativeAnswer, error) {
 	x := exchange{call: call}
 	if call.Class == abi.ClassRead || !x.carries(f.name) {
 		return send(ctx)
 	}
-	return f.struck.intercept(ctx, call, send)
+	return f.injection.intercept(ctx, call, send)
 }
 
 // questions asks in other alphabets and at length.

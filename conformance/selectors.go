@@ -14,22 +14,22 @@ import (
 type selector struct {
 	name, words string
 	// fill puts what selects gone, and not kept, into a request. Not empty: why that is not possible.
-	fill func(gone, kept *planted, r *abi.ForgetRequest) string
+	fill func(gone, kept *plantedFact, r *abi.ForgetRequest) string
 }
 
 func selectors() []selector {
 	return []selector{
 		{"session", "forgetting a session removes what was said in it, and nothing else",
-			func(p, _ *planted, r *abi.ForgetRequest) string { r.SessionID = p.events[0].SessionID; return "" }},
+			func(p, _ *plantedFact, r *abi.ForgetRequest) string { r.SessionID = p.events[0].SessionID; return "" }},
 		{"range", "forgetting a range of time removes what lies in it, its ends included, and nothing else",
-			func(p, _ *planted, r *abi.ForgetRequest) string {
+			func(p, _ *plantedFact, r *abi.ForgetRequest) string {
 				at, _ := time.Parse(time.RFC3339, p.events[0].Timestamp)
 				r.From = at.In(time.FixedZone("", 5*3600+1800)).Format(time.RFC3339)
 				r.To = at.UTC().Format(time.RFC3339)
 				return ""
 			}},
 		{"native_ids", "forgetting items by their native ids removes them, and nothing else",
-			func(p, kept *planted, r *abi.ForgetRequest) string {
+			func(p, kept *plantedFact, r *abi.ForgetRequest) string {
 				// An item of both facts, as an entity that both mention, would take both with it.
 				shared := nativeIDs(kept)
 				r.NativeIDs = slices.DeleteFunc(nativeIDs(p), func(id string) bool { return slices.Contains(shared, id) })
@@ -39,7 +39,7 @@ func selectors() []selector {
 				return ""
 			}},
 		{"prefix", "forgetting an event removes no event whose id begins as its id does",
-			func(p, _ *planted, r *abi.ForgetRequest) string { r.EventIDs = eventIDs(p); return "" }},
+			func(p, _ *plantedFact, r *abi.ForgetRequest) string { r.EventIDs = eventIDs(p); return "" }},
 	}
 }
 
@@ -85,7 +85,7 @@ func (b *bench) forgetOne(sel selector) outcome {
 	if why := sel.fill(gone, kept, r); why != "" {
 		return aside("%s", why)
 	}
-	return b.forgetAs(r, []*planted{gone}, kept)
+	return b.forgetAs(r, []*plantedFact{gone}, kept)
 }
 
 // forgetSeveral forgets two facts of three.
@@ -96,11 +96,11 @@ func (b *bench) forgetSeveral() outcome {
 		return *o
 	}
 	r := &abi.ForgetRequest{Scope: s, Reason: "conformance kit", EventIDs: append(eventIDs(first), eventIDs(second)...)}
-	return b.forgetAs(r, []*planted{first, second}, kept)
+	return b.forgetAs(r, []*plantedFact{first, second}, kept)
 }
 
 // forgetAs forgets and looks for what should be gone, and for what should not.
-func (b *bench) forgetAs(r *abi.ForgetRequest, gone []*planted, kept *planted) outcome {
+func (b *bench) forgetAs(r *abi.ForgetRequest, gone []*plantedFact, kept *plantedFact) outcome {
 	receipt, err := b.slot.Forget(b.ctx, r)
 	switch {
 	case err != nil && abi.CodeOf(err) == abi.CodeUnsupported:
@@ -142,7 +142,7 @@ func (b *bench) declares(part string) bool {
 	})
 }
 
-func eventIDs(p *planted) (ids []string) {
+func eventIDs(p *plantedFact) (ids []string) {
 	for _, e := range p.events {
 		ids = append(ids, e.EventID)
 	}
@@ -150,7 +150,7 @@ func eventIDs(p *planted) (ids []string) {
 }
 
 // nativeIDs are the final ids of a fact: those of its receipts, or else of the evidence that has its name.
-func nativeIDs(p *planted) (ids []string) {
+func nativeIDs(p *plantedFact) (ids []string) {
 	for _, r := range p.receipts {
 		if r.NativeIDsKind == abi.NativeIDsFinal {
 			ids = append(ids, r.NativeIDs...)
@@ -238,7 +238,7 @@ func (b *bench) traced() outcome {
 }
 
 // pages reads all that came of a long time, item by item.
-func (b *bench) pages(ask func(abi.ProvenanceRequest) (*abi.Provenance, *outcome), mine *planted,
+func (b *bench) pages(ask func(abi.ProvenanceRequest) (*abi.Provenance, *outcome), mine *plantedFact,
 	has func(*abi.ProvenanceItem, string) bool) outcome {
 	r := abi.ProvenanceRequest{From: "2020-01-01T00:00:00Z", To: b.kit.options.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)}
 	r.Limit = 100
@@ -305,7 +305,7 @@ func (b *bench) pages(ask func(abi.ProvenanceRequest) (*abi.Provenance, *outcome
 // sources compares what evidence says of events with the turns of which the text speaks.
 func (b *bench) sources() outcome {
 	s := b.scope("sources", "p")
-	facts := []*planted{b.plant(s), b.plant(s), b.plant(s)}
+	facts := []*plantedFact{b.plant(s), b.plant(s), b.plant(s)}
 	if o := control(facts...); o != nil {
 		return *o
 	}
@@ -350,7 +350,7 @@ func evidenceItem(raw any, e *abi.Evidence) string {
 }
 
 // alone reports whether a text has no other fact's name.
-func alone(text string, p *planted, facts []*planted) bool {
+func alone(text string, p *plantedFact, facts []*plantedFact) bool {
 	for _, other := range facts {
 		if other != p && strings.Contains(text, strings.ToLower(other.name)) {
 			return false

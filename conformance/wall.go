@@ -150,7 +150,7 @@ func (r *rig) inventory(s abi.MemoryScope) (_ *abi.Inventory, unsure *outcome) {
 }
 
 // unchanged compares a scope's inventory with an earlier one.
-func (b *bench) unchanged(s abi.MemoryScope, p *planted, before *abi.Inventory, unsure *outcome) outcome {
+func (b *bench) unchanged(s abi.MemoryScope, p *plantedFact, before *abi.Inventory, unsure *outcome) outcome {
 	if !p.retained() && before == nil {
 		return foundOut("nothing is retained, and there is no inventory to take")
 	}

@@ -18,8 +18,8 @@ import (
 //
 // These records belong to the generation that the host knows. If another host has begun a new one, they are not used.
 
-// unseenAt are a space's records of delivery.TableUnseen, as they were at a time.
-type unseenAt struct {
+// unseenSnapshot are a space's records of delivery.TableUnseen, as they were at a time.
+type unseenSnapshot struct {
 	space   state.Space
 	records []state.KeyValue
 	asOf    time.Time
@@ -46,7 +46,7 @@ func (o *operation) lookAhead(ctx context.Context, sc *scopeState) (readOnly boo
 		return false, space, nil, stateError(err)
 	}
 	if list != nil && len(unseen) < state.DefaultLimit {
-		o.unseen = &unseenAt{space, unseen, asOf}
+		o.unseen = &unseenSnapshot{space, unseen, asOf}
 	}
 	readOnly, err = o.slot.learn(o.provider, sc, values[:last])
 	return readOnly, space, values[last], err

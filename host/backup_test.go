@@ -94,12 +94,12 @@ func TestAReceiptOfABackupIsADuplicate(t *testing.T) {
 	require.True(t, receipt.Duplicate)
 }
 
-// full is a disk that accepts a limited number of bytes.
-type full struct{ left int }
+// fullDisk is a disk that accepts a limited number of bytes.
+type fullDisk struct{ left int }
 
 var errFull = errors.New("no space left")
 
-func (f *full) Write(p []byte) (int, error) {
+func (f *fullDisk) Write(p []byte) (int, error) {
 	if f.left -= len(p); f.left < 0 {
 		return 0, errFull
 	}
@@ -113,7 +113,7 @@ func TestABackupThatFailsLeavesNothing(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, fails := range map[string]func() error{
-		"the disk is full":    func() error { return h.Backup(t.Context(), &full{left: 1000}) },
+		"the disk is full":    func() error { return h.Backup(t.Context(), &fullDisk{left: 1000}) },
 		"the caller has left": func() error { return h.Backup(ended, io.Discard) },
 	} {
 		t.Run(name, func(t *testing.T) {

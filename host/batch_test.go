@@ -67,8 +67,8 @@ func TestABatchOfManyPeopleKeepsEachOnesOrder(t *testing.T) {
 	}
 }
 
-// crowd is a backend that blocks its callers. Requests for /items are answered at once.
-type crowd struct {
+// blockingBackend is a backend that blocks its callers. Requests for /items are answered at once.
+type blockingBackend struct {
 	want        int
 	there       chan struct{} // closed when this many requests wait at once
 	answer      chan struct{} // closed when they get their answers
@@ -76,14 +76,14 @@ type crowd struct {
 	inside, top int
 }
 
-func newCrowd(t *testing.T, want int) (c *crowd, url string) {
-	c = &crowd{want: want, there: make(chan struct{}), answer: make(chan struct{})}
+func newCrowd(t *testing.T, want int) (c *blockingBackend, url string) {
+	c = &blockingBackend{want: want, there: make(chan struct{}), answer: make(chan struct{})}
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	return c, server.URL
 }
 
-func (c *crowd) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+func (c *blockingBackend) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/items/") {
 		return
 	}

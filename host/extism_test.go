@@ -154,8 +154,8 @@ func TestTraceIsThatOfTheTwin(t *testing.T) {
 
 // extismModule is a hand-made Extism module. The code of its operations starts with one import of extism:host/env or
 // WASI, which has index 0, and continues with the given code.
-func extismModule(imports []wasmFunc, code map[string][]byte) *handMade {
-	m := &handMade{pages: 1, memory: abi.MemoryExport, code: code, manifest: `{"manifest":1,"name":"hand","version":"1","abi":"mh1-extism","description":"d",
+func extismModule(imports []wasmFunc, code map[string][]byte) *craftedModule {
+	m := &craftedModule{pages: 1, memory: abi.MemoryExport, code: code, manifest: `{"manifest":1,"name":"hand","version":"1","abi":"mh1-extism","description":"d",
 		"providers":[{"name":"hand","kind":"control"}],"config_schema":{"type":"object"}}`}
 	m.funcs = append(m.funcs, imports...)
 	for _, op := range abi.RequiredOperations() {
@@ -197,7 +197,7 @@ const (
 )
 
 // askHealth opens a slot with a hand-made module, and calls its health.
-func askHealth(t *testing.T, m *handMade, o host.Options) error {
+func askHealth(t *testing.T, m *craftedModule, o host.Options) error {
 	t.Helper()
 	_, err := host.Impatient(host.Open(t, o)).Open(t.Context(), host.ProviderConfig{Name: "hand", Module: m.bytes(t)})
 	return err
@@ -308,10 +308,10 @@ func TestStartOfAnExtismModuleHasItsDeadline(t *testing.T) {
 }
 
 func TestExtismModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
-	good := func() *handMade { return extismModule([]wasmFunc{alloc}, nil) }
+	good := func() *craftedModule { return extismModule([]wasmFunc{alloc}, nil) }
 	for _, c := range []struct {
 		name string
-		m    *handMade
+		m    *craftedModule
 		says []string
 	}{
 		{"for both engines", good().with(wasmFunc{"", abi.Marker, nil, nil}),

@@ -24,25 +24,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shared is a store that several hosts of a test share, and their sessions.
-type shared struct {
+// sharedStore is a store that several hosts of a test share, and their sessions.
+type sharedStore struct {
 	store state.Store
 	mu    sync.Mutex
 	dead  map[fleet.Session]bool
 	last  uint64
 }
 
-func newShared(t *testing.T) *shared {
+func newShared(t *testing.T) *sharedStore {
 	store, err := state.Open(t.TempDir(), state.Options{Durability: state.DurabilityProcess})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	return &shared{store: store, dead: map[fleet.Session]bool{}}
+	return &sharedStore{store: store, dead: map[fleet.Session]bool{}}
 }
 
 // member is one host's view of a shared store. A dead member cannot commit.
 type member struct {
 	state.Store
-	shared *shared
+	shared *sharedStore
 	self   fleet.Session
 }
 
@@ -53,12 +53,12 @@ func session(n uint64) (s fleet.Session) {
 }
 
 // next starts a session. The caller holds mu.
-func (s *shared) next() fleet.Session {
+func (s *sharedStore) next() fleet.Session {
 	s.last++
 	return session(s.last)
 }
 
-func (s *shared) join() *member {
+func (s *sharedStore) join() *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &member{Store: s.store, shared: s, self: s.next()}

@@ -52,7 +52,7 @@ func lanesOf(p *Provider) int {
 func (s *Slot) newFollower(ctx context.Context, p *Provider, config follow.Config) (f *follower, err error) {
 	f = &follower{slot: s, inner: &Slot{host: s.host, wall: s.wall,
 		following: &followerUse{origin: config.Record.Role, cause: s.host.traceparentOf(ctx)}}}
-	f.inner.current.Store(&serving{provider: p})
+	f.inner.current.Store(&servingProvider{provider: p})
 	config.Memory, config.Key, config.Lanes = f, p.followerKey(), lanesOf(p)
 	if f.work, err = follow.New(ctx, s.host.follow, config); err == nil {
 		err = s.host.keepProvider(ctx, p) // so that a person can be erased there after it has stopped following
@@ -336,7 +336,7 @@ func (f *follower) promote(ctx context.Context, next *Provider, health *abi.Back
 			WithReason("behind").WithHint(hint)
 	}
 	f.work.End(ctx)
-	old := f.inner.current.Swap(&serving{provider: next})
+	old := f.inner.current.Swap(&servingProvider{provider: next})
 	within, cancel := context.WithTimeout(ctx, gateWait)
 	defer cancel()
 	caught := f.slot.gate.Close(within)

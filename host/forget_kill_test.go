@@ -22,13 +22,13 @@ import (
 // forgetterEnv turns the test binary into a process that forgets and kills itself in the middle: "FOLDER STEP".
 const forgetterEnv = "HOST_TEST_FORGETTER"
 
-// deadlyStore kills its process at a step: before or after a commit, or before, during or after overwriting free pages.
-type deadlyStore struct {
+// killingStore kills its process at a step: before or after a commit, or before, during or after overwriting free pages.
+type killingStore struct {
 	state.Store
 	left *int
 }
 
-func (s deadlyStore) step() {
+func (s killingStore) step() {
 	*s.left--
 	if *s.left == 0 {
 		me, err := os.FindProcess(os.Getpid())
@@ -39,27 +39,27 @@ func (s deadlyStore) step() {
 	}
 }
 
-func (s deadlyStore) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+func (s killingStore) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
 	s.step()
 	result, err := s.Store.Commit(ctx, b)
 	s.step()
 	return result, err
 }
 
-func (s deadlyStore) Scrub(ctx context.Context) error {
+func (s killingStore) Scrub(ctx context.Context) error {
 	s.step()
 	err := s.Store.(*state.Bolt).Scrub(&deadlyContext{Context: ctx, store: s})
 	s.step()
 	return err
 }
 
-func (s deadlyStore) Outside() []string { return s.Store.(*state.Bolt).Outside() }
+func (s killingStore) Outside() []string { return s.Store.(*state.Bolt).Outside() }
 
 // deadlyContext is checked before each page is overwritten, and counts a step before the first, the second, the fourth
 // page and so on.
 type deadlyContext struct {
 	context.Context
-	store deadlyStore
+	store killingStore
 	pages int
 }
 
@@ -82,7 +82,7 @@ func rememberer(dir, cache string, step int) (*Host, *Slot, error) {
 	s, err := h.Open(ctx, ProviderConfig{Name: "full_history", Module: m.Wasm, Source: "builtin", Block: abi.Raw(`{}`),
 		Smoke: SmokeNever})
 	if step > 0 {
-		deadly := deadlyStore{h.store, &step}
+		deadly := killingStore{h.store, &step}
 		h.store, h.archive.Store = deadly, deadly
 	}
 	return h, s, err

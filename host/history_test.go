@@ -48,8 +48,8 @@ const (
 	staleCount
 )
 
-// troubled is a host in these runs: its process can be paused between any two steps.
-type troubled struct {
+// pausableHost is a host in these runs: its process can be paused between any two steps.
+type pausableHost struct {
 	*member
 	plant plant
 	slot  *Slot
@@ -60,13 +60,13 @@ type troubled struct {
 	counts map[string][]byte        // and of each commit count
 }
 
-func (m *troubled) step() func() {
+func (m *pausableHost) step() func() {
 	m.gate.RLock()
 	return m.gate.RUnlock
 }
 
 // pause stops the host until its session has ended and others have continued.
-func (m *troubled) pause(d time.Duration) {
+func (m *pausableHost) pause(d time.Duration) {
 	m.gate.Lock()
 	defer m.gate.Unlock()
 	m.die()
@@ -74,7 +74,7 @@ func (m *troubled) pause(d time.Duration) {
 	m.rejoin()
 }
 
-func (m *troubled) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+func (m *pausableHost) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
 	defer m.step()()
 	switch m.plant {
 	case noFence:
@@ -110,7 +110,7 @@ func without(b *state.Batch, kind state.OpKind, table state.Table) *state.Batch 
 	return &open
 }
 
-func (m *troubled) Record(ctx context.Context, table state.Table, key []byte) ([]byte, error) {
+func (m *pausableHost) Record(ctx context.Context, table state.Table, key []byte) ([]byte, error) {
 	now, err := m.member.Record(ctx, table, key)
 	if err != nil || table != opstate.TableCommits || m.plant != staleCount {
 		return now, err
@@ -125,7 +125,7 @@ func (m *troubled) Record(ctx context.Context, table state.Table, key []byte) ([
 	return before, nil
 }
 
-func (m *troubled) ReadLog(ctx context.Context, space state.Space, q state.LogQuery) (state.Entries, error) {
+func (m *pausableHost) ReadLog(ctx context.Context, space state.Space, q state.LogQuery) (state.Entries, error) {
 	defer m.step()()
 	now, err := m.member.ReadLog(ctx, space, q)
 	if err != nil || m.plant != staleRead {
@@ -142,9 +142,9 @@ func (m *troubled) ReadLog(ctx context.Context, space state.Space, q state.LogQu
 	return before, nil
 }
 
-// lossy is a backend in these runs. It stores parts of events, loses answers and requests, and delays requests: they
+// lossyBackend is a backend in these runs. It stores parts of events, loses answers and requests, and delays requests: they
 // arrive within 2 s after the event was first sent, by the hosts' clock, which is within the guest's settle_ms.
-type lossy struct {
+type lossyBackend struct {
 	clock    *FakeClock
 	recorder *past.Recorder
 	random   *rand.Rand
@@ -157,13 +157,13 @@ type lossy struct {
 }
 
 // calling records that the sender of a request starts or stops waiting.
-func (d *lossy) calling(body []byte, n int) {
+func (d *lossyBackend) calling(body []byte, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls[string(body)] += n
 }
 
-func (d *lossy) store(part string) {
+func (d *lossyBackend) store(part string) {
 	d.have[part]++
 	event, name, _ := strings.Cut(part, "/")
 	now := d.recorder.Now()
@@ -172,7 +172,7 @@ func (d *lossy) store(part string) {
 }
 
 // advance advances the clock. Requests that are due by then arrive first.
-func (d *lossy) advance(by time.Duration) {
+func (d *lossyBackend) advance(by time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.clock.Now().Add(by)
@@ -187,7 +187,7 @@ func (d *lossy) advance(by time.Duration) {
 }
 
 // sending records when an event is first recorded.
-func (d *lossy) sending(event string) {
+func (d *lossyBackend) sending(event string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.first[event].IsZero() {
@@ -195,7 +195,7 @@ func (d *lossy) sending(event string) {
 	}
 }
 
-func (d *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *lossyBackend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.URL.Path == "/find" {
@@ -233,11 +233,11 @@ func (d *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drama is one run: clients record and read at three hosts.
-type drama struct {
+// historyRun is one run: clients record and read at three hosts.
+type historyRun struct {
 	t      *testing.T
-	hosts  []*troubled
-	back   *lossy
+	hosts  []*pausableHost
+	back   *lossyBackend
 	rec    *past.Recorder
 	events int // per client
 }
@@ -246,14 +246,14 @@ type drama struct {
 func play(t *testing.T, seed uint64, p plant) []past.Op {
 	random := rand.New(rand.NewPCG(seed, 22))
 	clock, rec := &FakeClock{}, past.NewRecorder()
-	back := &lossy{clock: clock, recorder: rec, random: rand.New(rand.NewPCG(seed, 23)),
+	back := &lossyBackend{clock: clock, recorder: rec, random: rand.New(rand.NewPCG(seed, 23)),
 		first: map[string]time.Time{}, have: map[string]int{}, calls: map[string]int{}}
 	server := httptest.NewServer(back)
 	defer server.Close()
-	d := &drama{t: t, back: back, rec: rec, events: 12}
+	d := &historyRun{t: t, back: back, rec: rec, events: 12}
 	s := newShared(t)
 	for i := range 3 {
-		m := &troubled{member: s.join(), plant: p, old: map[string]state.Entries{}, counts: map[string][]byte{}}
+		m := &pausableHost{member: s.join(), plant: p, old: map[string]state.Entries{}, counts: map[string][]byte{}}
 		o := Options{Now: clock.Now, Limits: Limits{Pool: 2}}
 		if p == earlyResend && i == 0 {
 			o.Now = func() time.Time { return clock.Now().Add(time.Hour) }
@@ -319,7 +319,7 @@ func play(t *testing.T, seed uint64, p plant) []past.Op {
 }
 
 // wall makes all scopes read-only and writable again. It stops when the clients have finished.
-func (d *drama) wall(over context.Context, random *rand.Rand) {
+func (d *historyRun) wall(over context.Context, random *rand.Rand) {
 	for _, readOnly := range []bool{true, false} {
 		for done := false; !done; {
 			op := past.Op{Kind: past.SetMode, Client: 98, ReadOnly: readOnly, Call: d.rec.Now()}
@@ -344,7 +344,7 @@ func (d *drama) wall(over context.Context, random *rand.Rand) {
 
 // client records events one after another, each until it is committed, at any host. It does not wait for a paused host:
 // it calls another one, and uses the first answer.
-func (d *drama) client(client int, random *rand.Rand) {
+func (d *historyRun) client(client int, random *rand.Rand) {
 	scope := fmt.Sprintf("s%d", client/2)
 	var outstanding sync.WaitGroup
 	for i := range d.events {
@@ -385,7 +385,7 @@ func (d *drama) client(client int, random *rand.Rand) {
 	}
 }
 
-func (d *drama) record(client int, scope string, at *Slot, e *abi.MemoryEvent) abi.WriteStatus {
+func (d *historyRun) record(client int, scope string, at *Slot, e *abi.MemoryEvent) abi.WriteStatus {
 	op := past.Op{Kind: past.Record, Client: client, Scope: scope, Event: e.EventID, Call: d.rec.Now(),
 		Local: *e.Messages[0].Content != "deliver a b"}
 	r, err := at.RecordEvent(context.Background(), e)
@@ -407,7 +407,7 @@ func (d *drama) record(client int, scope string, at *Slot, e *abi.MemoryEvent) a
 	return r.Status
 }
 
-func (d *drama) retrieve(client int, scope string, at *Slot) {
+func (d *historyRun) retrieve(client int, scope string, at *Slot) {
 	op := past.Op{Kind: past.Retrieve, Client: client, Scope: scope, Call: d.rec.Now()}
 	// The second read makes the host compare the commit count, so that it may keep what the first one returned.
 	r, err := at.Retrieve(d.t.Context(), &abi.RetrieveRequest{Query: "read events; read nothing", SessionID: "s2",

@@ -23,7 +23,7 @@ import (
 
 // growsItsTable grows its table by a million entries at a time until that fails: loop (ref.null func) (i32.const
 // 1000000) table.grow 0, (i32.const -1) i32.ne, br_if 0 end.
-func growsItsTable() *handMade {
+func growsItsTable() *craftedModule {
 	m := goodModule()
 	m.table = []byte{0, 1}
 	m.code = map[string][]byte{abi.InitExport: {0x03, 0x40, 0xd0, 0x70, 0x41, 0xc0, 0x84, 0x3d, 0xfc, 0x0f, 0,

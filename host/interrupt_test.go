@@ -80,7 +80,7 @@ func TestStartThatDoesNotReturnIsStopped(t *testing.T) {
 	initialize.code = map[string][]byte{abi.InitExport: loop}
 	start := goodModule()
 	start.code, start.start = map[string][]byte{abi.InitExport: {}, abi.Marker: loop}, abi.Marker
-	for name, module := range map[string]*handMade{"_initialize": initialize, "the start function": start} {
+	for name, module := range map[string]*craftedModule{"_initialize": initialize, "the start function": start} {
 		t.Run(name, func(t *testing.T) {
 			h := host.Open(t, host.Options{Limits: host.Limits{StartDeadline: 50 * time.Millisecond}})
 			_, err := h.Open(context.Background(), host.ProviderConfig{Name: "hand", Module: module.bytes(t)})

@@ -22,8 +22,8 @@ type wasmFunc struct {
 	params, results []wasmbin.ValueType
 }
 
-// handMade is a module from which tests remove parts. Its functions trap, unless code has their bodies.
-type handMade struct {
+// craftedModule is a module from which tests remove parts. Its functions trap, unless code has their bodies.
+type craftedModule struct {
 	funcs    []wasmFunc
 	code     map[string][]byte // bodies of functions by name, without the last end
 	start    string            // the start function
@@ -36,9 +36,9 @@ type handMade struct {
 	data     string // at the start of the memory
 }
 
-func goodModule() *handMade {
+func goodModule() *craftedModule {
 	i32, i64 := []wasmbin.ValueType{wasmbin.I32}, []wasmbin.ValueType{wasmbin.I64}
-	m := &handMade{pages: 1, memory: abi.MemoryExport, manifest: `{"manifest":1,"name":"hand","version":"1","abi":"mh1","description":"d",
+	m := &craftedModule{pages: 1, memory: abi.MemoryExport, manifest: `{"manifest":1,"name":"hand","version":"1","abi":"mh1","description":"d",
 		"providers":[{"name":"hand","kind":"control"}],"config_schema":{"type":"object"}}`}
 	m.funcs = append(m.funcs, wasmFunc{"", abi.Marker, nil, nil}, wasmFunc{"", abi.InitExport, nil, nil},
 		wasmFunc{"", abi.BufferExport, i32, i32})
@@ -48,17 +48,17 @@ func goodModule() *handMade {
 	return m
 }
 
-func (m *handMade) without(name string) *handMade {
+func (m *craftedModule) without(name string) *craftedModule {
 	m.funcs = slices.DeleteFunc(m.funcs, func(f wasmFunc) bool { return f.name == name })
 	return m
 }
 
-func (m *handMade) with(f wasmFunc) *handMade {
+func (m *craftedModule) with(f wasmFunc) *craftedModule {
 	m.funcs = append(m.without(f.name).funcs, f)
 	return m
 }
 
-func (m *handMade) says(old, new string) *handMade {
+func (m *craftedModule) says(old, new string) *craftedModule {
 	m.manifest = strings.ReplaceAll(m.manifest, old, new)
 	return m
 }
@@ -84,7 +84,7 @@ func uleb(n int) []byte {
 
 func name(s string) []byte { return append(uleb(len(s)), s...) }
 
-func (m *handMade) bytes(t testing.TB) []byte {
+func (m *craftedModule) bytes(t testing.TB) []byte {
 	t.Helper()
 	slices.SortStableFunc(m.funcs, func(a, b wasmFunc) int { return strings.Compare(b.from, a.from) }) // imports first
 	var types, imports, funcs, exports, code [][]byte
@@ -159,7 +159,7 @@ func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 		{"text", []byte("#!/bin/sh\nexit 0\n"), []string{"is not a wasm module"}},
 		{"truncated", probe[:len(probe)/2], []string{"truncated"}},
 		{"too large", make([]byte, 17<<20), []string{"limit is 16777216"}},
-		{"no manifest", (&handMade{funcs: goodModule().funcs, pages: 1, memory: "memory"}).bytes(t),
+		{"no manifest", (&craftedModule{funcs: goodModule().funcs, pages: 1, memory: "memory"}).bytes(t),
 			[]string{`no custom section "memhost.manifest"`, "memhost pack"}},
 		{"manifest that is no JSON", goodModule().says("{", "[").bytes(t), []string{"manifest that is wrong"}},
 		{"manifest with an unknown key", goodModule().says(`"version"`, `"verssion"`).bytes(t),

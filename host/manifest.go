@@ -36,7 +36,7 @@ func (h *Host) describeRun(m *report.RunManifest, p *Provider) {
 const manifestScopes = 100
 
 // manifestOf is the manifest of the serving provider, with the scopes that it has now.
-func (s *Slot) manifestOf(ctx context.Context, v *serving) (*report.RunManifest, error) {
+func (s *Slot) manifestOf(ctx context.Context, v *servingProvider) (*report.RunManifest, error) {
 	m := v.manifest
 	m.Scopes = []report.ScopeMapping{}
 	for _, f := range s.followers.list() {

@@ -37,7 +37,7 @@ type operation struct {
 	// aheadOf is the space of which records were read with the lock (ahead.go); zero for none.
 	aheadOf state.Space
 	// unseen is what a retrieval has read of the ledger together with the facts; nil for nothing.
-	unseen *unseenAt
+	unseen *unseenSnapshot
 	permission
 	logged loggedBytes
 	origin string // set by the caller, for observers

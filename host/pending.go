@@ -17,9 +17,9 @@ const (
 )
 
 // polls are the scopes to poll, each with the time of the next poll.
-type polls map[scopeKey]*nextLook
+type polls map[scopeKey]*nextPoll
 
-type nextLook struct {
+type nextPoll struct {
 	at      time.Time
 	pause   time.Duration
 	waiting int // number of outstanding events at the last poll
@@ -50,7 +50,7 @@ func (s *Slot) pollOutstanding(ctx context.Context, p *Provider, due polls) {
 		next := due[key]
 		switch {
 		case next == nil:
-			due[key] = &nextLook{at: now.Add(pollPause), pause: pollPause, waiting: n}
+			due[key] = &nextPoll{at: now.Add(pollPause), pause: pollPause, waiting: n}
 			continue
 		case n > next.waiting: // there are new ones: poll again soon
 			next.waiting, next.pause = n, pollPause

@@ -288,7 +288,7 @@ func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecor
 	if err != nil {
 		return nil, err
 	}
-	slot.current.Store(&serving{provider: p, capabilities: p.capabilities(health)})
+	slot.current.Store(&servingProvider{provider: p, capabilities: p.capabilities(health)})
 	if !p.owns(record) {
 		_ = slot.Close(context.WithoutCancel(ctx))
 		return nil, abi.NewError(abi.CodeConflict, "the provider's last configuration leads to another backend")

@@ -268,7 +268,7 @@ func (p *player) open(ctx context.Context) error {
 			return err
 		}
 	}
-	old := s.current.Swap(&serving{provider: next})
+	old := s.current.Swap(&servingProvider{provider: next})
 	if old != nil {
 		s.drain(old.provider)
 	}

@@ -15,7 +15,7 @@ import (
 // Slot is a memory slot: the contract, with exactly one provider behind it at any time.
 type Slot struct {
 	host    *Host
-	current atomic.Pointer[serving]
+	current atomic.Pointer[servingProvider]
 	swapMu  sync.Mutex // one swap at a time
 	loads   int64
 	wall    *wall.Wall
@@ -45,8 +45,8 @@ func (h *Host) newSlot() *Slot {
 
 var _ Contract = (*Slot)(nil)
 
-// serving is a provider that serves, with what was found out while loading it.
-type serving struct {
+// servingProvider is a provider that serves, with what was found out while loading it.
+type servingProvider struct {
 	provider     *Provider
 	capabilities report.Capabilities
 	manifest     report.RunManifest
@@ -76,7 +76,7 @@ type Observation struct {
 }
 
 // take returns the serving provider, which stays open until the caller calls release.
-func (s *Slot) take(op string) (*serving, error) {
+func (s *Slot) take(op string) (*servingProvider, error) {
 	for {
 		v := s.current.Load()
 		if v == nil {

@@ -122,7 +122,7 @@ func (s *Slot) tryOut(ctx context.Context, p *Provider, health *abi.BackendHealt
 // trial returns a slot for a provider that does not serve yet. It shares the wall.
 func (s *Slot) trial(p *Provider) *Slot {
 	trial := &Slot{host: s.host, wall: s.wall}
-	trial.current.Store(&serving{provider: p})
+	trial.current.Store(&servingProvider{provider: p})
 	return trial
 }
 

@@ -398,8 +398,8 @@ func buildVersion() (version, commit string) {
 
 // serve makes a provider that passed the steps of a swap the serving one. The old one drains.
 func (s *Slot) serve(ctx context.Context, next *Provider, health *abi.BackendHealth, steps *stepLog,
-	began time.Time) *serving {
-	v := &serving{provider: next, capabilities: next.capabilities(health)}
+	began time.Time) *servingProvider {
+	v := &servingProvider{provider: next, capabilities: next.capabilities(health)}
 	s.loads++
 	shared, _ := parseServed(next.served) // nil if one process owns the store
 	if shared != nil {

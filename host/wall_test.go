@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stalling is a backend that counts requests that are not reads, and that can block requests: each request for the
+// stallingBackend is a backend that counts requests that are not reads, and that can block requests: each request for the
 // blocked path is announced, and answered once it is released.
-type stalling struct {
+type stallingBackend struct {
 	writes    atomic.Int64
 	hold      atomic.Value // the path, a string
 	arrived   chan struct{}
@@ -24,8 +24,8 @@ type stalling struct {
 	serverURL string
 }
 
-func newStalling(t *testing.T, hold string) *stalling {
-	b := &stalling{arrived: make(chan struct{}), mayGoOn: make(chan struct{})}
+func newStalling(t *testing.T, hold string) *stallingBackend {
+	b := &stallingBackend{arrived: make(chan struct{}), mayGoOn: make(chan struct{})}
 	b.hold.Store(hold)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

@@ -185,7 +185,7 @@ func TestHostsOfOneSlotLoseAndDoubleNothing(t *testing.T) {
 		clients.Go(func() { c.playTeam(load, team) })
 	}
 	random := rand.New(rand.NewPCG(seed, 22))
-	d := &disaster{busy: map[string]bool{}, counts: map[string]int{}, pairs: map[string]int{}}
+	d := &faultInjector{busy: map[string]bool{}, counts: map[string]int{}, pairs: map[string]int{}}
 	short := clusterTime(t) < time.Minute
 	rest := 8 * time.Second // time for the clients to make progress
 	if short {

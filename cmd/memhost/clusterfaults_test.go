@@ -111,8 +111,8 @@ func span(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)+1))
 }
 
-// disaster injects faults.
-type disaster struct {
+// faultInjector injects faults.
+type faultInjector struct {
 	mu     sync.Mutex
 	busy   map[string]bool
 	counts map[string]int
@@ -121,7 +121,7 @@ type disaster struct {
 }
 
 // choose picks the least frequent kind of fault whose parts are free.
-func (d *disaster) choose(kinds []fault, random *rand.Rand) (fault, bool) {
+func (d *faultInjector) choose(kinds []fault, random *rand.Rand) (fault, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var best *fault
@@ -150,7 +150,7 @@ func (d *disaster) choose(kinds []fault, random *rand.Rand) (fault, bool) {
 	return *best, true
 }
 
-func (d *disaster) over(f fault) {
+func (d *faultInjector) over(f fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, part := range f.on {
@@ -160,7 +160,7 @@ func (d *disaster) over(f fault) {
 }
 
 // String lists the kinds with their counts, and how many pairs overlapped.
-func (d *disaster) String() string {
+func (d *faultInjector) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var text []string
@@ -175,7 +175,7 @@ func (d *disaster) String() string {
 }
 
 // work injects one fault after another until the end, with pauses.
-func (d *disaster) work(kinds []fault, random *rand.Rand, rest time.Duration, end time.Time) {
+func (d *faultInjector) work(kinds []fault, random *rand.Rand, rest time.Duration, end time.Time) {
 	for time.Now().Before(end) {
 		time.Sleep(min(span(random, rest/5, rest), time.Until(end)))
 		if f, ok := d.choose(kinds, random); ok {

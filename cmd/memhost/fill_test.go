@@ -33,8 +33,8 @@ import (
 	"github.com/memhost/memhost/internal/test/testenv/llm"
 )
 
-// filling is one variant of TestAFillThatIsKilledArrivesOnce.
-type filling struct {
+// fillCase is one variant of TestAFillThatIsKilledArrivesOnce.
+type fillCase struct {
 	// memory is filled while serving serves.
 	memory, serving string
 	// yaml is the block that memory needs in the slot's configuration, indented by two.
@@ -47,7 +47,7 @@ type filling struct {
 }
 
 // fillings are the memories that need no server and store something.
-var fillings = []filling{
+var fillings = []fillCase{
 	{memory: "full_history", serving: "bm25", place: "turn/", ordered: true},
 	{memory: "bm25", serving: "full_history", place: "messages", ordered: true},
 	{memory: "ledger_memory", serving: "full_history", place: "event/"},
@@ -117,7 +117,7 @@ func fillEach(t *testing.T, fromFile bool) {
 				f.yaml = fmt.Sprintf(f.yaml, f.memory, stub.URL)
 			}
 			m := memhost{t, t.TempDir(), cache, program}
-			r := &fillRun{t: t, filling: f, size: fillSizeOf(t), m: m, fromFile: fromFile,
+			r := &fillRun{t: t, fillCase: f, size: fillSizeOf(t), m: m, fromFile: fromFile,
 				request: wire.BackfillRequest{Condition: f.memory}}
 			r.config(f.serving)
 			r.run()
@@ -139,7 +139,7 @@ func fillEach(t *testing.T, fromFile bool) {
 
 // fillRun is one fill.
 type fillRun struct {
-	filling
+	fillCase
 	t       *testing.T
 	size    fillSize
 	m       memhost
@@ -249,7 +249,7 @@ func (r *fillRun) measure() {
 func (r *fillRun) serves() bool {
 	manifest, err := r.client.Manifest(r.t.Context())
 	require.NoError(r.t, err)
-	return manifest.Provider == r.filling.memory
+	return manifest.Provider == r.fillCase.memory
 }
 
 // status returns the progress of the fill. If no fill is known, it starts one: a kill right after the switch leaves
@@ -320,7 +320,7 @@ func (r *fillRun) run() {
 	r.kill("after the turn")
 	r.t.Logf("%s: %d events of %d people archived, %d recorded meanwhile; killed %v; delivered in %.1f s of serving "+
 		"(%.0f events a second), ready in %.1f s, %.1f s with all starts; %d open at most; the host at most %.0f MB",
-		r.filling.memory,
+		r.fillCase.memory,
 		r.size.events, r.size.people, r.said, r.killed, delivered.Seconds(),
 		float64(r.size.events)/delivered.Seconds(), ready.Seconds(), time.Since(wall).Seconds(), r.open,
 		float64(r.memory)/1e6)
@@ -413,14 +413,14 @@ func (r *fillRun) judge(found map[string]int) {
 	for n := range r.said {
 		look(calledMark(n))
 	}
-	r.t.Logf("%s: %d events, lost %d, doubled %d", r.filling.memory, r.size.events+r.said, len(lost), len(doubled))
+	r.t.Logf("%s: %d events, lost %d, doubled %d", r.fillCase.memory, r.size.events+r.said, len(lost), len(doubled))
 	require.Empty(r.t, lost[:min(len(lost), 20)])
 	require.Empty(r.t, doubled[:min(len(doubled), 20)])
 	require.Empty(r.t, found)
 }
 
 // stateMarks counts the events in a memory's state. misplaced counts those that are not in the order of recording.
-func stateMarks(t *testing.T, folder string, f filling) (found map[string]int, misplaced int) {
+func stateMarks(t *testing.T, folder string, f fillCase) (found map[string]int, misplaced int) {
 	t.Helper()
 	store, err := state.Open(folder, state.Options{})
 	require.NoError(t, err)

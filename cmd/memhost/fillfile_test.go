@@ -37,7 +37,7 @@ func (r *fillRun) killGiving() {
 
 // beginFromFile runs the command until the fill has started, and kills it: the fill continues without it.
 func (r *fillRun) beginFromFile() *report.Backfill {
-	cmd := r.m.command("swap", r.filling.memory, "--backfill", r.file(), "--rate", fmt.Sprint(r.size.rate))
+	cmd := r.m.command("swap", r.fillCase.memory, "--backfill", r.file(), "--rate", fmt.Sprint(r.size.rate))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	require.NoError(r.t, cmd.Start())

@@ -14,7 +14,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	if err != nil {
 		return nil, err
 	}
-	var list []found
+	var list []searchHit
 	for _, call := range r.Result.Raw.Calls {
 		some, err := parseSearch(call.Body, dataset)
 		if err != nil {
@@ -31,7 +31,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 
 // format writes the chunks in Cognee's order, as many as fit. The sdk escapes them: a text cannot close the element
 // around it. No chunks give no text.
-func format(c *sdk.Call, list []found, budget abi.ContextBudget) (sdk.Fitted, error) {
+func format(c *sdk.Call, list []searchHit, budget abi.ContextBudget) (sdk.Fitted, error) {
 	config, err := c.Config()
 	if err != nil || len(list) == 0 {
 		return sdk.Fitted{}, err

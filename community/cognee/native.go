@@ -115,8 +115,8 @@ func parseLabels(d *wirejson.Decoder) (l labels, err error) {
 	return l, err
 }
 
-// found is one chunk of a search.
-type found struct {
+// searchHit is one chunk of a search.
+type searchHit struct {
 	id, kind, text, document, name string
 	score                          *float64
 	labels
@@ -124,7 +124,7 @@ type found struct {
 
 // parseSearch reads [{"dataset_id": ..., "search_result": [...]}]. A server without access control answers with chunks
 // of all datasets, and without the datasets' ids: that is an error.
-func parseSearch(body []byte, dataset string) (list []found, err error) {
+func parseSearch(body []byte, dataset string) (list []searchHit, err error) {
 	there := false
 	err = wirejson.DecodeBytes(body).Arr(func(d *wirejson.Decoder) error {
 		from := ""
@@ -153,7 +153,7 @@ func parseSearch(body []byte, dataset string) (list []found, err error) {
 	return list, err
 }
 
-func parseFound(d *wirejson.Decoder) (f found, err error) {
+func parseFound(d *wirejson.Decoder) (f searchHit, err error) {
 	err = d.Obj(func(d *wirejson.Decoder, key string) error {
 		switch key {
 		case "id":

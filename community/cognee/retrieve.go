@@ -28,7 +28,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 			return nil, err
 		}
 	}
-	var list []found
+	var list []searchHit
 	if answer != nil { // nil: nothing was ever recorded in this scope, or no run has completed yet
 		if list, err = parseSearch(answer, dataset); err != nil {
 			return nil, unusable("search", answer)
@@ -60,7 +60,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 }
 
 // said is a chunk without the heading of its document.
-func (f found) said() string { return strings.TrimPrefix(f.text, heading(f.name, f.time)) }
+func (f searchHit) said() string { return strings.TrimPrefix(f.text, heading(f.name, f.time)) }
 
 func searchBody(dataset, query string, topK int64) []byte {
 	var j wirejson.Encoder

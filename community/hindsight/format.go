@@ -8,7 +8,7 @@ import (
 // formatContext fits an earlier result into a budget. On the result's own budget it gives the text that the result has:
 // both come from format.
 func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
-	var list []found
+	var list []recallHit
 	for _, call := range r.Result.Raw.Calls {
 		some, err := parseRecall(call.Body)
 		if err != nil {
@@ -25,7 +25,7 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 
 // format writes the results in Hindsight's order, as many as fit. The sdk escapes them: a text cannot close the element
 // around it. No results give no text.
-func format(c *sdk.Call, list []found, budget abi.ContextBudget) (sdk.Fitted, error) {
+func format(c *sdk.Call, list []recallHit, budget abi.ContextBudget) (sdk.Fitted, error) {
 	config, err := c.Config()
 	if err != nil || len(list) == 0 {
 		return sdk.Fitted{}, err

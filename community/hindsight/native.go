@@ -82,14 +82,14 @@ func fields(body []byte, readers map[string]func(*wirejson.Decoder) error) error
 	})
 }
 
-// found is one result of a recall.
-type found struct {
+// recallHit is one result of a recall.
+type recallHit struct {
 	id, text, kind, document, event, mentionedAt, occurredAt string
 	score                                                    *float64
 }
 
 // parseRecall reads {"results": [...]}. An answer without the list is an error.
-func parseRecall(body []byte) (list []found, err error) {
+func parseRecall(body []byte) (list []recallHit, err error) {
 	there := false
 	err = fields(body, map[string]func(*wirejson.Decoder) error{"results": func(d *wirejson.Decoder) error {
 		there = true
@@ -105,7 +105,7 @@ func parseRecall(body []byte) (list []found, err error) {
 	return list, err
 }
 
-func parseFound(d *wirejson.Decoder) (f found, err error) {
+func parseFound(d *wirejson.Decoder) (f recallHit, err error) {
 	err = d.Obj(func(d *wirejson.Decoder, key string) error {
 		switch key {
 		case "id":

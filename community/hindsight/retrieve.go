@@ -23,7 +23,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	var list []found
+	var list []recallHit
 	if answer != nil { // nil: nothing was ever recorded in this scope, or the question has no word
 		if list, err = parseRecall(answer); err != nil {
 			return nil, unusable("recall", answer)

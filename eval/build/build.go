@@ -195,15 +195,15 @@ func (b *builder) open(n int) (io.ReadCloser, error) {
 	return struct {
 		io.Reader
 		io.Closer
-	}{convert.UTF8(&counted{f, b}), f}, nil
+	}{convert.UTF8(&countingReader{f, b}), f}, nil
 }
 
-type counted struct {
+type countingReader struct {
 	*os.File
 	b *builder
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.File.Read(p)
 	c.b.done += int64(n)
 	if c.b.progress != nil {

@@ -73,7 +73,7 @@ func (a *commands) evalDemo(ctx context.Context, out string) error {
 	if err := a.evalGo(ctx, folder, r, p, o); err != nil {
 		return err
 	}
-	e := &evaluated{folder, r, p}
+	e := &evaluatedRun{folder, r, p}
 	scored, err := e.report(false)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func (a *commands) evalLabelCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *commands) writeLabelSheet(e *evaluated, path string, most int, grades bool) error {
+func (a *commands) writeLabelSheet(e *evaluatedRun, path string, most int, grades bool) error {
 	n := 0
 	err := newFile(path, func(w io.Writer) (err error) {
 		if grades {
@@ -78,7 +78,7 @@ func (a *commands) writeLabelSheet(e *evaluated, path string, most int, grades b
 	return nil
 }
 
-func (a *commands) takeLabelSheet(e *evaluated, path, by string, grades bool) error {
+func (a *commands) takeLabelSheet(e *evaluatedRun, path, by string, grades bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return cli.FileError(path, err)
@@ -107,7 +107,7 @@ func (a *commands) takeLabelSheet(e *evaluated, path, by string, grades bool) er
 }
 
 // takeGrades imports a completed sheet of conversations.
-func (a *commands) takeGrades(e *evaluated, sheet io.Reader, by string) error {
+func (a *commands) takeGrades(e *evaluatedRun, sheet io.Reader, by string) error {
 	taken, empty, err := model.TakeGradeLabels(sheet, e.folder, e.run, e.pack, by)
 	if err != nil {
 		return err

@@ -155,16 +155,16 @@ func (a *commands) evalRun(ctx context.Context, f *evalRunFlags, args []string) 
 	return a.evalGo(ctx, out, r, p, o)
 }
 
-// configured is a provider's module with its configuration.
-type configured struct {
+// configuredProvider is a provider's module with its configuration.
+type configuredProvider struct {
 	module *host.Module
 	config host.ProviderConfig
 }
 
 // modulesOf checks the configuration of every provider, and returns their modules by label. unsourced has what the
 // providers show that name no source events.
-func modulesOf(l *lab.Lab, o run.Options) (modules map[string]*configured, unsourced map[string]string, err error) {
-	modules, unsourced = map[string]*configured{}, map[string]string{}
+func modulesOf(l *lab.Lab, o run.Options) (modules map[string]*configuredProvider, unsourced map[string]string, err error) {
+	modules, unsourced = map[string]*configuredProvider{}, map[string]string{}
 	for i := range l.Providers {
 		c, err := o.Provider(&l.Providers[i])
 		if err != nil {
@@ -179,13 +179,13 @@ func modulesOf(l *lab.Lab, o run.Options) (modules map[string]*configured, unsou
 			return nil, nil, err
 		}
 		label := l.Providers[i].Label
-		modules[label], unsourced[label] = &configured{m, c}, about
+		modules[label], unsourced[label] = &configuredProvider{m, c}, about
 	}
 	return modules, unsourced, nil
 }
 
 // evalPlan prints what the run will do, with warnings about its sealed comparison.
-func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, modules map[string]*configured, warnings []string) ([]run.Cost, error) {
+func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, modules map[string]*configuredProvider, warnings []string) ([]run.Cost, error) {
 	costs, err := run.Plan(l, p, func(entry *lab.Provider) bool { return modules[entry.Label].hasBackend() })
 	if err != nil {
 		return nil, err
@@ -219,10 +219,10 @@ func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, modules map[string]*config
 	return costs, nil
 }
 
-func (m *configured) hasBackend() bool { return hasBackend(m.module, m.config.Block) }
+func (m *configuredProvider) hasBackend() bool { return hasBackend(m.module, m.config.Block) }
 
 // backendModelCalls describes the model calls that the backend makes itself, one line for each declared kind.
-func (m *configured) backendModelCalls(cost *run.Cost) (lines []string, err error) {
+func (m *configuredProvider) backendModelCalls(cost *run.Cost) (lines []string, err error) {
 	if !m.hasBackend() {
 		return nil, nil
 	}

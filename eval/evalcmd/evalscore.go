@@ -25,15 +25,15 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// evaluated is a run and its pack.
-type evaluated struct {
+// evaluatedRun is a run and its pack.
+type evaluatedRun struct {
 	folder string
 	run    *rundir.Run
 	pack   *pack.Pack
 }
 
 // openRun opens a run and its pack. packPath is the pack's present path; empty means the path in run.json.
-func openRun(folder, packPath string) (*evaluated, error) {
+func openRun(folder, packPath string) (*evaluatedRun, error) {
 	r, err := rundir.Open(folder)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func openRun(folder, packPath string) (*evaluated, error) {
 				r.Pack.ContentSHA256)).
 			WithHint("--pack names the one that it was made with")
 	}
-	return &evaluated{folder, r, p}, nil
+	return &evaluatedRun{folder, r, p}, nil
 }
 
 // reportGarbage is the garbage collector's target, in percent, while reports are written: they keep the answers to all
@@ -60,7 +60,7 @@ func openRun(folder, packPath string) (*evaluated, error) {
 const reportGarbage = 50
 
 // report scores a run and writes its reports.
-func (e *evaluated) report(withoutText bool) (*score.Metrics, error) {
+func (e *evaluatedRun) report(withoutText bool) (*score.Metrics, error) {
 	m, t, err := score.Score(e.folder, e.pack)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func writeReport(path string, in report.Input, write func(io.Writer, report.Inpu
 }
 
 // judged returns the judge's result; nil if no judge was asked.
-func (e *evaluated) judged() (*model.Verdicts, error) {
+func (e *evaluatedRun) judged() (*model.Verdicts, error) {
 	list, err := model.ReadJudgements(filepath.Join(e.folder, model.JudgementsFile))
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -123,7 +123,7 @@ func (e *evaluated) judged() (*model.Verdicts, error) {
 }
 
 // grades returns the judge's grades of the run's conversations; nil if none were graded.
-func (e *evaluated) grades() (*model.Grades, error) {
+func (e *evaluatedRun) grades() (*model.Grades, error) {
 	list, err := model.ReadGrades(filepath.Join(e.folder, model.GradesFile))
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ With --submission FILE and --pack PACK it scores a foreign ranking instead: line
 }
 
 // evalVerdicts prints the primary comparison, and the headline figures of every column.
-func (a *commands) evalVerdicts(e *evaluated, m *score.Metrics) error {
+func (a *commands) evalVerdicts(e *evaluatedRun, m *score.Metrics) error {
 	if a.Out.JSON {
 		return a.Out.Object(m)
 	}
@@ -299,7 +299,7 @@ func (a *commands) evalJudgeCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *commands) evalJudge(ctx context.Context, e *evaluated) error {
+func (a *commands) evalJudge(ctx context.Context, e *evaluatedRun) error {
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
 	talked, err := model.HasConversations(e.folder, e.run)
@@ -333,7 +333,7 @@ func (a *commands) evalJudge(ctx context.Context, e *evaluated) error {
 }
 
 // judging has a judge work through a run, with progress.
-func (a *commands) judging(ctx context.Context, e *evaluated, what string, work func(context.Context, string, *rundir.Run,
+func (a *commands) judging(ctx context.Context, e *evaluatedRun, what string, work func(context.Context, string, *rundir.Run,
 	*pack.Pack, func(string) string, func(done, total int)) error) error {
 	var bar *cli.Progress
 	last := 0

@@ -24,7 +24,7 @@ func TestASubjectIsToldOfTheUserInOneConditionOnly(t *testing.T) {
 	path, p := synthetic(t)
 	told := map[string]subject.User{}
 	o := options(t, p)
-	o.Seat = seatOf(func(s *planted) { told[s.start.Scope.RunID+" "+s.start.Scope.PersonaID] = s.start.User })
+	o.Seat = seatOf(func(s *scriptedSubject) { told[s.start.Scope.RunID+" "+s.start.Scope.PersonaID] = s.start.User })
 	folder := filepath.Join(t.TempDir(), "run")
 	r, err := Begin(folder, labOf(t, `subject: {seat: stub}
 budgets: [200]
@@ -61,9 +61,9 @@ func TestABudgetHasAMinimum(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "run")
 	o := options(t, p)
 	three := int64(3)
-	o.Seat = seatOf(func(s *planted) {
+	o.Seat = seatOf(func(s *scriptedSubject) {
 		assert.EqualValues(t, 9000, s.start.MinTokens)
-		s.say = func(s *planted, text string) error {
+		s.say = func(s *scriptedSubject, text string) error {
 			q := &abi.RetrieveRequest{Query: text, Scope: s.start.Scope, SessionID: s.start.Session}
 			if len(s.said) > 1 { // a subject may ask for less
 				q.Budget.MinTokens = &three
@@ -98,17 +98,17 @@ func TestABudgetHasAMinimum(t *testing.T) {
 
 // onlyAt seats another subject, which only answers, under all budgets but one.
 func onlyAt(seat subject.Seat, budget int64) subject.Seat {
-	return seatAt{seat, budget}
+	return budgetedSeat{seat, budget}
 }
 
-type seatAt struct {
+type budgetedSeat struct {
 	subject.Seat
 	budget int64
 }
 
-func (s seatAt) Sit(ctx context.Context, start *subject.Start) (subject.Subject, error) {
+func (s budgetedSeat) Sit(ctx context.Context, start *subject.Start) (subject.Subject, error) {
 	if start.MaxTokens != s.budget {
-		return seatOf(func(*planted) {}).Sit(ctx, start)
+		return seatOf(func(*scriptedSubject) {}).Sit(ctx, start)
 	}
 	return s.Seat.Sit(ctx, start)
 }
@@ -127,8 +127,8 @@ func TestCorrectionsAreFeedbackInAColumnOfTheirOwn(t *testing.T) {
 		return host.ProviderConfig{Name: "memos", Module: m.Wasm, Source: "builtin", Feedback: entry.Feedback(),
 			Block: abi.Raw(`{"url":"` + server.URL + `","feedback_enabled":true}`)}, nil
 	}
-	o.Seat = seatOf(func(s *planted) {
-		s.say = func(s *planted, text string) error {
+	o.Seat = seatOf(func(s *scriptedSubject) {
+		s.say = func(s *scriptedSubject, text string) error {
 			_, err := s.slot.Retrieve(context.Background(), &abi.RetrieveRequest{Query: text, Scope: s.start.Scope, SessionID: s.start.Session})
 			return err
 		}
@@ -144,10 +144,10 @@ providers:
 	ctx, interrupt := context.WithCancel(t.Context())
 	passed := 0
 	stopping := o
-	stopping.Seat = seatOf(func(s *planted) {
+	stopping.Seat = seatOf(func(s *scriptedSubject) {
 		if strings.Contains(s.start.Scope.RunID, "corrected") {
 			if passed++; passed == 6 {
-				s.say = func(*planted, string) error { interrupt(); return context.Canceled }
+				s.say = func(*scriptedSubject, string) error { interrupt(); return context.Canceled }
 			}
 		}
 	})
@@ -190,7 +190,7 @@ providers:
 func TestFeedbackNeedsAProviderThatTakesIt(t *testing.T) {
 	path, p := synthetic(t)
 	o := options(t, p)
-	o.Seat = seatOf(func(*planted) {})
+	o.Seat = seatOf(func(*scriptedSubject) {})
 	folder := filepath.Join(t.TempDir(), "run")
 	r, err := Begin(folder, labOf(t, "subject: {seat: stub}\nbudgets: [200]\nproviders: [{label: x, memory: {condition: bm25, feedback: true}}]"), path, p, o)
 	require.NoError(t, err)

@@ -26,19 +26,19 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
-// planted is a subject in this process whose behaviour a test defines.
-type planted struct {
+// scriptedSubject is a subject in this process whose behaviour a test defines.
+type scriptedSubject struct {
 	start *subject.Start
 	slot  *client.Client
 	// say is called with each text; its error counts as the subject's.
-	say func(p *planted, text string) error
+	say func(p *scriptedSubject, text string) error
 	// end is called at the end.
-	end  func(p *planted)
+	end  func(p *scriptedSubject)
 	said []string
 }
 
 // seatOf is a seat for planted subjects.
-type seatOf func(p *planted)
+type seatOf func(p *scriptedSubject)
 
 func (seatOf) Kind() string { return "planted" }
 
@@ -47,12 +47,12 @@ func (s seatOf) Sit(_ context.Context, start *subject.Start) (subject.Subject, e
 	if err != nil {
 		return nil, err
 	}
-	p := &planted{start: start, slot: slot}
+	p := &scriptedSubject{start: start, slot: slot}
 	s(p)
 	return p, nil
 }
 
-func (p *planted) Say(_ context.Context, text string) (*subject.Answer, error) {
+func (p *scriptedSubject) Say(_ context.Context, text string) (*subject.Answer, error) {
 	p.said = append(p.said, text)
 	if p.say != nil {
 		if err := p.say(p, text); err != nil {
@@ -62,7 +62,7 @@ func (p *planted) Say(_ context.Context, text string) (*subject.Answer, error) {
 	return &subject.Answer{Text: "I do not know that."}, nil
 }
 
-func (p *planted) End(context.Context) []journal.Breach {
+func (p *scriptedSubject) End(context.Context) []journal.Breach {
 	if p.end != nil {
 		p.end(p)
 	}
@@ -70,13 +70,13 @@ func (p *planted) End(context.Context) []journal.Breach {
 }
 
 // event is the event that the subject records about what was said.
-func (p *planted) event(text string) *abi.MemoryEvent {
+func (p *scriptedSubject) event(text string) *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: fmt.Sprintf("%s-%d-%d", p.start.Session, len(p.said), len(text)), RunID: p.start.Scope.RunID,
 		UserID: p.start.Scope.PersonaID, SessionID: p.start.Session, TurnID: "1", Timestamp: "2026-03-01T10:00:00Z",
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
-func (p *planted) record(text string) (*abi.WriteReceipt, error) {
+func (p *scriptedSubject) record(text string) (*abi.WriteReceipt, error) {
 	return p.slot.RecordEvent(context.Background(), p.event(text))
 }
 
@@ -122,8 +122,8 @@ func breaches(talks []*journal.Transcript, checks []*journal.NonceCheck) (now, l
 func TestAnHonestSubjectBreachesNothing(t *testing.T) {
 	path, p := synthetic(t)
 	var receipts atomic.Int64
-	talks, checks := conversed(t, options(t, p), path, p, "[full_history]", seatOf(func(s *planted) {
-		s.say = func(s *planted, text string) error {
+	talks, checks := conversed(t, options(t, p), path, p, "[full_history]", seatOf(func(s *scriptedSubject) {
+		s.say = func(s *scriptedSubject, text string) error {
 			for _, q := range []*abi.RetrieveRequest{{Query: text, Scope: s.start.Scope, SessionID: s.start.Session}} {
 				if _, err := s.slot.Retrieve(context.Background(), q); err != nil {
 					return err
@@ -135,7 +135,7 @@ func TestAnHonestSubjectBreachesNothing(t *testing.T) {
 			}
 			return err
 		}
-		s.end = func(s *planted) { // its queue, which it delivers before it exits: the wall is still raised
+		s.end = func(s *scriptedSubject) { // its queue, which it delivers before it exits: the wall is still raised
 			receipt, err := s.record("from the queue")
 			if assert.NoError(t, err) {
 				assert.Equal(t, abi.StatusSkippedReadOnly, receipt.Status)
@@ -168,7 +168,7 @@ func TestAnHonestSubjectBreachesNothing(t *testing.T) {
 func TestPlantedBreachesAreFound(t *testing.T) {
 	path, p := synthetic(t)
 	var kept *abi.MemoryEvent
-	put := func(s *planted, path, body string) {
+	put := func(s *scriptedSubject, path, body string) {
 		request, _ := http.NewRequest(http.MethodPut, s.start.Door.HTTP+path, strings.NewReader(body))
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Authorization", "Bearer "+s.start.Door.Token)
@@ -177,14 +177,14 @@ func TestPlantedBreachesAreFound(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		plant      func(s *planted)
+		plant      func(s *scriptedSubject)
 		now, later string
 	}{
-		"lowers the wall": {func(s *planted) {
-			s.say = func(s *planted, _ string) error { put(s, "/v1/mode", `{"read_only":false}`); return nil }
+		"lowers the wall": {func(s *scriptedSubject) {
+			s.say = func(s *scriptedSubject, _ string) error { put(s, "/v1/mode", `{"read_only":false}`); return nil }
 		}, "mode", ""},
-		"uses another scope": {func(s *planted) {
-			s.say = func(s *planted, text string) error {
+		"uses another scope": {func(s *scriptedSubject) {
+			s.say = func(s *scriptedSubject, text string) error {
 				e := s.event(text)
 				e.UserID = "somebody-else"
 				_, err := s.slot.RecordEvent(context.Background(), e)
@@ -194,24 +194,24 @@ func TestPlantedBreachesAreFound(t *testing.T) {
 				return nil
 			}
 		}, "other_scope", ""},
-		"reads another scope": {func(s *planted) {
-			s.say = func(s *planted, text string) error {
+		"reads another scope": {func(s *scriptedSubject) {
+			s.say = func(s *scriptedSubject, text string) error {
 				scope := s.start.Scope
 				scope.PersonaID = "somebody-else"
 				_, _ = s.slot.Retrieve(context.Background(), &abi.RetrieveRequest{Query: text, Scope: scope, SessionID: s.start.Session})
 				return nil
 			}
 		}, "other_scope", ""},
-		"resets": {func(s *planted) {
-			s.say = func(s *planted, _ string) error {
+		"resets": {func(s *scriptedSubject) {
+			s.say = func(s *scriptedSubject, _ string) error {
 				_, _ = s.slot.ResetScope(context.Background(), s.start.Scope)
 				return nil
 			}
 		}, "forbidden_call", ""},
-		"records after the wall": {func(s *planted) {
+		"records after the wall": {func(s *scriptedSubject) {
 			var last string
-			s.say = func(_ *planted, text string) error { last = text; return nil }
-			s.end = func(s *planted) {
+			s.say = func(_ *scriptedSubject, text string) error { last = text; return nil }
+			s.end = func(s *scriptedSubject) {
 				// A process that the subject left behind, which sends after the conversation is over.
 				go func() {
 					for {
@@ -222,8 +222,8 @@ func TestPlantedBreachesAreFound(t *testing.T) {
 				}()
 			}
 		}, "", "late_delivery"},
-		"delivers a kept queue late": {func(s *planted) {
-			s.say = func(s *planted, text string) error {
+		"delivers a kept queue late": {func(s *scriptedSubject) {
+			s.say = func(s *scriptedSubject, text string) error {
 				if kept != nil {
 					_, err := s.record(*kept.Messages[0].Content)
 					return err
@@ -264,8 +264,8 @@ func TestWhatASubjectWritesPastTheHostIsFound(t *testing.T) {
 	defer server.Close()
 	o := options(t, p)
 	o.Provider = mem0At(t, server.URL)
-	talks, checks := conversed(t, o, path, p, "[mem0]", seatOf(func(s *planted) {
-		s.say = func(_ *planted, text string) error {
+	talks, checks := conversed(t, o, path, p, "[mem0]", seatOf(func(s *scriptedSubject) {
+		s.say = func(_ *scriptedSubject, text string) error {
 			var body map[string]any
 			if err := json.Unmarshal(*last.Load(), &body); err != nil {
 				return err
@@ -295,10 +295,10 @@ func TestAnInterruptedConversationIsBegunAnew(t *testing.T) {
 	o := options(t, p)
 	sat := map[string]int{}
 	ctx, interrupt := context.WithCancel(t.Context())
-	o.Seat = seatOf(func(s *planted) {
+	o.Seat = seatOf(func(s *scriptedSubject) {
 		sat[s.start.Session]++
 		if len(sat) == 2 && sat[s.start.Session] == 1 {
-			s.say = func(*planted, string) error { interrupt(); return context.Canceled }
+			s.say = func(*scriptedSubject, string) error { interrupt(); return context.Canceled }
 		}
 	})
 	l := labOf(t, "subject: {seat: stub}\nbudgets: [200]\nproviders: [full_history]")
@@ -321,7 +321,7 @@ func TestAnInterruptedConversationIsBegunAnew(t *testing.T) {
 	}
 	assert.Equal(t, 1, again)
 
-	o.Seat = seatOf(func(*planted) {})
+	o.Seat = seatOf(func(*scriptedSubject) {})
 	whole, wholeChecks := conversed(t, o, path, p, "[full_history]", o.Seat)
 	require.Len(t, resumed, len(whole))
 	for i := range whole {
@@ -337,10 +337,10 @@ func TestAnInterruptedConversationIsBegunAnew(t *testing.T) {
 func TestASubjectThatFailsLosesNothing(t *testing.T) {
 	path, p := synthetic(t)
 	n := 0
-	talks, checks := conversed(t, options(t, p), path, p, "[full_history]", seatOf(func(s *planted) {
+	talks, checks := conversed(t, options(t, p), path, p, "[full_history]", seatOf(func(s *scriptedSubject) {
 		n++
 		if n%2 == 0 {
-			s.say = func(*planted, string) error {
+			s.say = func(*scriptedSubject, string) error {
 				return subject.Failed(abi.CodeTimeout, "the subject did not answer in 1s")
 			}
 		}
@@ -358,8 +358,8 @@ func TestASubjectThatFailsLosesNothing(t *testing.T) {
 func TestTheBudgetHoldsWhateverASubjectAsksFor(t *testing.T) {
 	path, p := synthetic(t)
 	for _, asked := range []int64{0, 100, 100_000} {
-		talks, _ := conversed(t, options(t, p), path, p, "[full_history]", seatOf(func(s *planted) {
-			s.say = func(s *planted, text string) error {
+		talks, _ := conversed(t, options(t, p), path, p, "[full_history]", seatOf(func(s *scriptedSubject) {
+			s.say = func(s *scriptedSubject, text string) error {
 				q := &abi.RetrieveRequest{Query: text, Scope: s.start.Scope, SessionID: s.start.Session}
 				if asked > 0 {
 					q.Budget.MaxTokens = &asked

@@ -99,10 +99,10 @@ func TestARunIsOneTrace(t *testing.T) {
 	}
 }
 
-// mute is an agent that never answers.
-type mute struct{}
+// muteAgent is an agent that never answers.
+type muteAgent struct{}
 
-func (mute) Answer(context.Context, *pack.Probe, string, func([]byte) (string, error)) (*journal.Answer, error) {
+func (muteAgent) Answer(context.Context, *pack.Probe, string, func([]byte) (string, error)) (*journal.Answer, error) {
 	return nil, abi.NewError(abi.CodeInvalidArgument, "no word")
 }
 
@@ -110,7 +110,7 @@ func (mute) Answer(context.Context, *pack.Probe, string, func([]byte) (string, e
 func TestAnAgentsAnswerIsASpan(t *testing.T) {
 	path, p := synthetic(t)
 	o := options(t, p)
-	o.Agent = mute{}
+	o.Agent = muteAgent{}
 	run := filepath.Join(t.TempDir(), "run")
 	r, err := Begin(run, labOf(t, "providers: [full_history]\nbudgets: [200]"), path, p, o)
 	require.NoError(t, err)

@@ -176,8 +176,8 @@ func eventOf(events []*pack.Event, id string) *pack.Event {
 }
 
 func TestOrderOfWords(t *testing.T) {
-	message := func(text string, own ...bool) *saidMessage {
-		m := &saidMessage{words: allWords(text), own: own, runs: runsOf(allWords(text))}
+	message := func(text string, own ...bool) *evidenceMessage {
+		m := &evidenceMessage{words: allWords(text), own: own, runs: runsOf(allWords(text))}
 		m.own = append(m.own, make([]bool, len(m.words)-len(own))...)
 		return m
 	}
@@ -194,7 +194,7 @@ func TestOrderOfWords(t *testing.T) {
 	assert.Zero(t, message("these days I drink tea", false, false, false, false, true).inOrder(allWords("these days I drink water")),
 		"its own word is not there")
 
-	e := &event{said: []saidMessage{*said, *message("yes tea")}}
+	e := &event{said: []evidenceMessage{*said, *message("yes tea")}}
 	for text, want := range map[string]float64{
 		"ann: my sister keeps two hens behind the shed": 8.0 / 9, "yes tea": 1, "ann: yes tea": 2.0 / 3, "": 0,
 		"a list of words my sister keeps two": 4.0 / 8,

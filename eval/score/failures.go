@@ -54,12 +54,12 @@ func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) 
 	if o.Budget != nil && !slices.Contains(s.budgets, *o.Budget) {
 		return nil, wrong("the run has no budget %d: it has %v", *o.Budget, s.budgets)
 	}
-	type ranked struct {
+	type rankedFailure struct {
 		Failure
 		badness float64
 		context string
 	}
-	var list []ranked
+	var list []rankedFailure
 	for _, c := range s.columns {
 		for at, budget := range s.budgets {
 			if o.Label != "" && c.Label != o.Label || o.Budget != nil && budget != *o.Budget {
@@ -73,13 +73,13 @@ func Failures(folder string, p *pack.Pack, o FailureOptions) ([]Failure, error) 
 					f := Failure{Label: c.Label, Replicate: cell.Replicate, Budget: budget,
 						Probe: s.probes[number].Probe, Error: r.err}
 					if badness := f.judge(r); badness > 0 {
-						list = append(list, ranked{f, badness, r.context})
+						list = append(list, rankedFailure{f, badness, r.context})
 					}
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(b.badness, a.badness) })
+	slices.SortStableFunc(list, func(a, b rankedFailure) int { return cmp.Compare(b.badness, a.badness) })
 	limit := o.Limit
 	if limit == 0 {
 		limit = maxExamples

@@ -45,8 +45,8 @@ type plant struct {
 	canary  bool
 }
 
-// suspect is a context that was retrieved for a probe.
-type suspect struct {
+// suspectContext is a context that was retrieved for a probe.
+type suspectContext struct {
 	probe *probe
 	lines []string // inside the element, folded
 }
@@ -114,7 +114,7 @@ func ends(text string) (head, tail string) {
 }
 
 // collect processes the contexts of one cluster, and plants a text from another.
-func (s *isolation) collect(cluster int, own *ownText, contexts func(yield func(suspect) bool)) error {
+func (s *isolation) collect(cluster int, own *ownText, contexts func(yield func(suspectContext) bool)) error {
 	var found []uint64
 	for c := range contexts {
 		for _, line := range c.lines {
@@ -348,7 +348,7 @@ func (s *isolation) foreign(gram uint64, own int) (owner int, found bool) {
 }
 
 // leaks counts the sequences in a context's foreign passages, with the first passage as an example.
-func (s *isolation) leaks(c suspect) (n int, first Leak) {
+func (s *isolation) leaks(c suspectContext) (n int, first Leak) {
 	own := s.number[c.probe.persona.cluster]
 	for _, line := range c.lines {
 		s.foreignPassages(own, line, func(passage string, owner, sequences int) {

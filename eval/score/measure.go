@@ -105,10 +105,10 @@ type measurement struct {
 	body  *foldedText
 	items []item
 
-	ranked       once[*ranks]
-	scanned      once[*scan]
-	servedGroups once[int]
-	values       once[*shownValues]
+	ranked       lazy[*ranks]
+	scanned      lazy[*scan]
+	servedGroups lazy[int]
+	values       lazy[*shownValues]
 }
 
 func (t *timeline) measuring(p *probe, r *retrieval) *measurement {
@@ -119,13 +119,13 @@ func (t *timeline) measuring(p *probe, r *retrieval) *measurement {
 	return &measurement{timeline: t, probe: p, retrieval: r, body: body, items: r.items(body)}
 }
 
-// once is a lazily computed value.
-type once[T any] struct {
+// lazy is a lazily computed value.
+type lazy[T any] struct {
 	value T
 	known bool
 }
 
-func (o *once[T]) get(work func() T) T {
+func (o *lazy[T]) get(work func() T) T {
 	if !o.known {
 		o.value, o.known = work(), true
 	}
@@ -355,7 +355,7 @@ func (m *measurement) current() int {
 
 // staleShown is where an earlier value is first shown, as an offset in the context, or -1. unflagged reports whether
 // one of its occurrences is not flagged.
-func (m *measurement) staleShown(s stale) (first int, unflagged bool) {
+func (m *measurement) staleShown(s staleValue) (first int, unflagged bool) {
 	first = -1
 	if s.value.text == "" {
 		for i := range m.items {

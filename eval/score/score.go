@@ -353,7 +353,7 @@ func (s *scorer) passOverCluster(isolated *isolation, cluster int) error {
 		s.references.persona(p, history)
 	}
 	var failed error
-	err := isolated.collect(cluster, own, func(yield func(suspect) bool) {
+	err := isolated.collect(cluster, own, func(yield func(suspectContext) bool) {
 		for _, c := range s.columns {
 			for suspected, err := range s.contexts(c, members) {
 				if failed = err; err != nil || !yield(suspected) {
@@ -366,8 +366,8 @@ func (s *scorer) passOverCluster(isolated *isolation, cluster int) error {
 }
 
 // contexts returns the column's distinct contexts for the probes of some personas.
-func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspect, error] {
-	return func(yield func(suspect, error) bool) {
+func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspectContext, error] {
+	return func(yield func(suspectContext, error) bool) {
 		seen := map[string]bool{}
 		for _, person := range personas {
 			for _, p := range person.probes {
@@ -380,11 +380,11 @@ func (s *scorer) contexts(c *column, personas []*persona) iter.Seq2[suspect, err
 						seen[r.context] = true
 						text, err := rundir.Contexts(s.folder).Text(r.context)
 						if err != nil {
-							yield(suspect{}, err)
+							yield(suspectContext{}, err)
 							return
 						}
 						start, end := element(string(text))
-						if !yield(suspect{p, foldedLines(string(text[start:end]))}, nil) {
+						if !yield(suspectContext{p, foldedLines(string(text[start:end]))}, nil) {
 							return
 						}
 					}

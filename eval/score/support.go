@@ -6,9 +6,9 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// saidMessage is a message that is evidence for a probe: its words in order, and which of them occur in no other event
+// evidenceMessage is a message that is evidence for a probe: its words in order, and which of them occur in no other event
 // of the person.
-type saidMessage struct {
+type evidenceMessage struct {
 	words []uint64
 	own   []bool
 	runs  runs
@@ -16,14 +16,14 @@ type saidMessage struct {
 
 // saidWords returns the messages of an event that have words. If any of them has words that occur in no other event, it
 // returns only such messages: an assistant's thanks are not evidence.
-func saidWords(e *pack.Event, events map[uint64]int) []saidMessage {
-	var list []saidMessage
+func saidWords(e *pack.Event, events map[uint64]int) []evidenceMessage {
+	var list []evidenceMessage
 	for i := range e.Messages {
 		text := e.Messages[i].Content
 		if text == nil {
 			continue
 		}
-		m := saidMessage{words: allWords(fold(*text).text)}
+		m := evidenceMessage{words: allWords(fold(*text).text)}
 		for _, w := range m.words {
 			m.own = append(m.own, events[w] == 1)
 		}
@@ -32,9 +32,9 @@ func saidWords(e *pack.Event, events map[uint64]int) []saidMessage {
 			list = append(list, m)
 		}
 	}
-	own := func(m saidMessage) bool { return slices.Contains(m.own, true) }
+	own := func(m evidenceMessage) bool { return slices.Contains(m.own, true) }
 	if slices.ContainsFunc(list, own) {
-		list = slices.DeleteFunc(list, func(m saidMessage) bool { return !own(m) })
+		list = slices.DeleteFunc(list, func(m evidenceMessage) bool { return !own(m) })
 	}
 	return list
 }
@@ -114,7 +114,7 @@ func (r *runs) markIn(other []uint64, marked []bool) {
 // inOrder is the share of a message's words that are in runs of four words which also occur in shown texts; or the same
 // share of the message's own words, if that is less. Otherwise, showing an earlier statement would count as showing a
 // repetition of it with another name. A shorter message is a single run.
-func (m *saidMessage) inOrder(shown ...[]uint64) float64 {
+func (m *evidenceMessage) inOrder(shown ...[]uint64) float64 {
 	marked := make([]bool, len(m.words))
 	for _, text := range shown {
 		m.runs.mark(marked, text)
@@ -176,5 +176,5 @@ func (m *measurement) verbatim(id string) bool {
 			shown = append(shown, text)
 		}
 	}
-	return slices.ContainsFunc(e.said, func(said saidMessage) bool { return said.inOrder(shown...) >= shownShare })
+	return slices.ContainsFunc(e.said, func(said evidenceMessage) bool { return said.inOrder(shown...) >= shownShare })
 }

@@ -47,7 +47,7 @@ type event struct {
 	speaker string   // of its first message with a name
 	content []uint64 // content words, if the event is evidence for a probe
 	// renderedEvent has the words of each of its messages in order, if the event is evidence for a probe.
-	said []saidMessage
+	said []evidenceMessage
 }
 
 // canary is a marker that only occurs in one persona's events.
@@ -73,12 +73,12 @@ type probe struct {
 	// content has the words of each group's members, foreign those of another cluster's probe.
 	content, foreign [][][]uint64
 	answers          [][]*foldedText
-	stale            []stale
+	stale            []staleValue
 	forbidden        []*foldedText
 	setting          *simulate.Setting // of a conversation about the probe
 }
 
-type stale struct {
+type staleValue struct {
 	value   *foldedText
 	eventID string
 	at      time.Time // when it was superseded
@@ -95,7 +95,7 @@ func (p *probe) needs(lacking map[string]bool) bool {
 			return true
 		}
 	}
-	return p.hasForbidden() || slices.ContainsFunc(p.stale, func(s stale) bool { return s.eventID == "" || lacking[s.eventID] })
+	return p.hasForbidden() || slices.ContainsFunc(p.stale, func(s staleValue) bool { return s.eventID == "" || lacking[s.eventID] })
 }
 
 func everyProbe(*probe) bool { return true }
@@ -340,7 +340,7 @@ func (p *probe) prepare(end time.Time) {
 			continue
 		}
 		at, _ := abi.ParseTime(s.SupersededAt)
-		p.stale = append(p.stale, stale{f, s.EventID, at})
+		p.stale = append(p.stale, staleValue{f, s.EventID, at})
 	}
 	for _, text := range p.Gold.Forbidden {
 		p.forbidden = append(p.forbidden, fold(text.Text))

@@ -132,13 +132,13 @@ func TestATurnOutlivesItsMemory(t *testing.T) {
 	require.ErrorIs(t, m.Forget(context.Background()), &abi.Error{Code: abi.CodeUnavailable})
 }
 
-// unsteady is a slot that a test can take down.
-type unsteady struct {
+// unreliableSlot is a slot that a test can take down.
+type unreliableSlot struct {
 	host.Contract
 	down bool
 }
 
-func (u *unsteady) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
+func (u *unreliableSlot) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	receipt, err := u.Contract.RecordEvent(ctx, e)
 	if u.down && err == nil { // it has the event, and the answer is lost
 		return nil, abi.NewError(abi.CodeUnavailable, "down")
@@ -149,7 +149,7 @@ func (u *unsteady) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi.Wr
 func TestATurnThatFailedComesWithTheNextOneAndOnce(t *testing.T) {
 	slot, stop := openSlot("full_history", `{}`)
 	defer stop()
-	u := &unsteady{Contract: slot, down: true}
+	u := &unreliableSlot{Contract: slot, down: true}
 	m := manager(u)
 	agent := &contextmanager.Agent{Memory: m, Model: parrot, System: "Be brief.", Budget: 4000}
 	ctx := context.Background()

@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// panicking is a standard output that panics.
-type panicking struct{}
+// panicWriter is a standard output that panics.
+type panicWriter struct{}
 
-func (panicking) Write([]byte) (int, error) { panic("out of paper\nsecond line") }
+func (panicWriter) Write([]byte) (int, error) { panic("out of paper\nsecond line") }
 
 func TestAPanicIsAnErrorWithoutATrace(t *testing.T) {
 	for _, level := range []string{"info", "debug"} {
 		var stderr bytes.Buffer
 		code := Run(context.Background(), System{Args: []string{"version", "--log-level", level},
-			Stdin: strings.NewReader(""), Stdout: panicking{}, Stderr: &stderr,
+			Stdin: strings.NewReader(""), Stdout: panicWriter{}, Stderr: &stderr,
 			Now: time.Now})
 		require.Equal(t, ExitFailed, code)
 		require.Contains(t, stderr.String(), "memhost: this is a defect of memhost: out of paper\n")

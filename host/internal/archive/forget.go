@@ -73,13 +73,13 @@ func (a *Archive) forgetUnpacked() {
 
 // forgetInSegment is Forget for one segment. list has the segment's people, and may is a quick test of a line, or nil. If
 // the people are not known, list and may are nil, and it stores them. The caller holds changing.
-func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, list people, may func([]byte) bool, at string,
+func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, list personSet, may func([]byte) bool, at string,
 	matches func(*abi.MemoryEvent) bool, note func([]*abi.MemoryEvent) error) (erased []*abi.MemoryEvent, err error) {
 	text, err := segments.Read(a.Dir, info)
 	if err != nil {
 		return nil, errDamaged(err.Error())
 	}
-	kept, forgotten, whose := make([]byte, 0, len(text)), info.Forgotten, people{}
+	kept, forgotten, whose := make([]byte, 0, len(text)), info.Forgotten, personSet{}
 	for line := range bytes.Lines(text) {
 		if may != nil && !may(line) {
 			kept = append(kept, line...)

@@ -10,9 +10,9 @@ import (
 	"github.com/memhost/memhost/internal/state/segments"
 )
 
-// people says whose events a segment has, so that forgetting a person does not read the other segments. It is a sorted
+// personSet says whose events a segment has, so that forgetting a person does not read the other segments. It is a sorted
 // list of digests without duplicates. Digests are short: if two people have the same one, a segment is read in vain.
-type people []uint32
+type personSet []uint32
 
 // personDigest is the first four bytes of a user id's SHA-256.
 func personDigest(userID string) uint32 {
@@ -21,25 +21,25 @@ func personDigest(userID string) uint32 {
 }
 
 // add adds a person. The caller sorts the list at the end.
-func (p *people) add(userID string) {
+func (p *personSet) add(userID string) {
 	digest := personDigest(userID)
 	if n := len(*p); n == 0 || (*p)[n-1] != digest { // neighbours are often of one person
 		*p = append(*p, digest)
 	}
 }
 
-func (p people) sorted() people {
+func (p personSet) sorted() personSet {
 	slices.Sort(p)
 	return slices.Compact(p)
 }
 
-func (p people) has(userID string) bool {
+func (p personSet) has(userID string) bool {
 	_, found := slices.BinarySearch(p, personDigest(userID))
 	return found
 }
 
 // encode returns the list's record: four bytes for each digest.
-func (p people) encode() []byte {
+func (p personSet) encode() []byte {
 	b := make([]byte, 0, 4*len(p))
 	for _, digest := range p {
 		b = binary.BigEndian.AppendUint32(b, digest)
@@ -48,12 +48,12 @@ func (p people) encode() []byte {
 }
 
 // peopleOf reads the list of a segment. known is false for a segment that was sealed before there were such lists.
-func (a *Archive) peopleOf(ctx context.Context, info segments.Info) (list people, known bool, err error) {
+func (a *Archive) peopleOf(ctx context.Context, info segments.Info) (list personSet, known bool, err error) {
 	record, err := a.Store.Record(ctx, a.whose, numberKey(info.First))
 	if err != nil || record == nil {
 		return nil, false, state.ContractError(err)
 	}
-	list = make(people, 0, len(record)/4) // not nil if it is empty
+	list = make(personSet, 0, len(record)/4) // not nil if it is empty
 	for ; len(record) >= 4; record = record[4:] {
 		list = append(list, binary.BigEndian.Uint32(record))
 	}
@@ -61,7 +61,7 @@ func (a *Archive) peopleOf(ctx context.Context, info segments.Info) (list people
 }
 
 // peopleOfAll is the union of the lists of several segments; unknown if one of them is.
-func (a *Archive) peopleOfAll(ctx context.Context, infos []segments.Info) (all people, known bool, err error) {
+func (a *Archive) peopleOfAll(ctx context.Context, infos []segments.Info) (all personSet, known bool, err error) {
 	for _, info := range infos {
 		list, known, err := a.peopleOf(ctx, info)
 		if err != nil || !known {

@@ -101,7 +101,7 @@ func (a *Archive) merge(ctx context.Context) error {
 
 // replace replaces segments by one that contains text, or by none if text is empty. forgotten is how many of the text's
 // lines belong to forgotten events, whose are the people of the others; nil if they are not known.
-func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64, whose people) (
+func (a *Archive) replace(ctx context.Context, old []segments.Info, text []byte, forgotten int64, whose personSet) (
 	err error) {
 	var b state.Batch
 	for _, info := range old {
@@ -141,7 +141,7 @@ func (a *Archive) seal(ctx context.Context) (bool, error) {
 	info := segments.Info{First: entries[0].Seq, Last: entries[len(entries)-1].Seq, Oldest: entries[0].At,
 		Newest: entries[len(entries)-1].At}
 	var b state.Batch
-	text, whose, readable := make([]byte, 0, size+int64(len(entries))), make(people, 0, len(entries)), true
+	text, whose, readable := make([]byte, 0, size+int64(len(entries))), make(personSet, 0, len(entries)), true
 	for _, e := range entries {
 		text = append(append(text, e.line...), '\n')
 		b.DeleteRecord(a.entries, numberKey(e.Seq))
@@ -192,7 +192,7 @@ func (a *Archive) commitLeaving(ctx context.Context, b *state.Batch, bytes int64
 	return nil
 }
 
-func (a *Archive) putSegment(b *state.Batch, info segments.Info, whose people) error {
+func (a *Archive) putSegment(b *state.Batch, info segments.Info, whose personSet) error {
 	record, err := json.Marshal(info)
 	if err != nil {
 		return err

@@ -14,18 +14,18 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// forgetful is a server that answers the first request of each connection, and drops the connection after reading the
+// droppingServer is a server that answers the first request of each connection, and drops the connection after reading the
 // second. It counts requests by method and body.
-type forgetful struct {
+type droppingServer struct {
 	url      string
 	mu       sync.Mutex
 	arrivals []string
 }
 
-func newForgetful(t *testing.T) *forgetful {
+func newForgetful(t *testing.T) *droppingServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	f := &forgetful{url: "http://" + l.Addr().String()}
+	f := &droppingServer{url: "http://" + l.Addr().String()}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -40,7 +40,7 @@ func newForgetful(t *testing.T) *forgetful {
 	return f
 }
 
-func (f *forgetful) serve(conn net.Conn) {
+func (f *droppingServer) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	r := bufio.NewReader(conn)
 	for n := range 2 {

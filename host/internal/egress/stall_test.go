@@ -27,9 +27,9 @@ const (
 	stallMost = 30 * time.Second
 )
 
-// stalling is a server that runs a handler for each connection, and counts open connections. A handler returns when its
+// stallingServer is a server that runs a handler for each connection, and counts open connections. A handler returns when its
 // connection breaks, or when quit is closed.
-type stalling struct {
+type stallingServer struct {
 	address string
 	quit    chan struct{}
 	serving sync.WaitGroup
@@ -38,11 +38,11 @@ type stalling struct {
 	open map[net.Conn]bool
 }
 
-func newStalling(t *testing.T, handle func(conn net.Conn, quit <-chan struct{})) *stalling {
+func newStalling(t *testing.T, handle func(conn net.Conn, quit <-chan struct{})) *stallingServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &stalling{address: l.Addr().String(), quit: make(chan struct{}), open: map[net.Conn]bool{}}
+	s := &stallingServer{address: l.Addr().String(), quit: make(chan struct{}), open: map[net.Conn]bool{}}
 	s.serving.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -75,7 +75,7 @@ func newStalling(t *testing.T, handle func(conn net.Conn, quit <-chan struct{}))
 	return s
 }
 
-func (s *stalling) connections() int {
+func (s *stallingServer) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
@@ -83,7 +83,7 @@ func (s *stalling) connections() int {
 
 // endsInTime makes a call whose backend stalls, and requires that it ends soon after its deadline and that every
 // connection is closed soon after that. It returns the call's error.
-func (s *stalling) endsInTime(t *testing.T, call func(context.Context) error) error {
+func (s *stallingServer) endsInTime(t *testing.T, call func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stallDeadline)
 	defer cancel()

@@ -209,14 +209,14 @@ func (f *Follower) sortOut(entries []archive.Entry, erasures []archive.Erasure) 
 	return scopes, leftOut, nil
 }
 
-// delivered counts the outcomes of deliveries. held lists the scopes whose events are held back.
-type delivered struct {
+// deliveryCounts counts the outcomes of deliveries. held lists the scopes whose events are held back.
+type deliveryCounts struct {
 	done, leftOut, open int64
 	held                []heldScope
 }
 
 // deliverScopes delivers to scopes, lanes of them at a time. It stops at the first error.
-func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum delivered, err error) {
+func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum deliveryCounts, err error) {
 	var mu sync.Mutex
 	err = f.sideBySide(ctx, len(scopes), func(ctx context.Context, i int) error {
 		result, err := f.deliverUnlessHeld(ctx, scopes[i])
@@ -228,14 +228,14 @@ func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum de
 		return err
 	})
 	if err != nil {
-		return delivered{}, err
+		return deliveryCounts{}, err
 	}
 	return sum, nil
 }
 
 // deliverScope delivers to a scope, in order. It returns when each event was delivered, left out, recorded as open, or
 // held back (because the scope is read-only or the event must be retried later), or when ctx ends.
-func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum delivered, err error) {
+func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum deliveryCounts, err error) {
 	most := 1
 	if f.memory.Has(abi.OpRecordEvents) {
 		most = batchEvents

@@ -94,10 +94,10 @@ func held(d delivery, waiting bool) []heldScope {
 }
 
 // deliverUnlessHeld is deliverScope, unless earlier events of the scope are held back.
-func (f *Follower) deliverUnlessHeld(ctx context.Context, d delivery) (delivered, error) {
+func (f *Follower) deliverUnlessHeld(ctx context.Context, d delivery) (deliveryCounts, error) {
 	waits := func(h heldScope) bool { return h.Scope == d.scope }
 	if slices.ContainsFunc(f.Record().Held, waits) {
-		return delivered{held: held(d, false)}, nil // added to what is already held back
+		return deliveryCounts{held: held(d, false)}, nil // added to what is already held back
 	}
 	return f.deliverScope(ctx, d)
 }
@@ -166,7 +166,7 @@ func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
 }
 
 // deliverHeld delivers a scope's events from a page, up to a number.
-func (f *Follower) deliverHeld(ctx context.Context, page []archive.Entry, scope abi.MemoryScope, end int64) (delivered,
+func (f *Follower) deliverHeld(ctx context.Context, page []archive.Entry, scope abi.MemoryScope, end int64) (deliveryCounts,
 	error) {
 	after := slices.IndexFunc(page, func(e archive.Entry) bool { return e.Seq > end })
 	if after >= 0 {
@@ -174,12 +174,12 @@ func (f *Follower) deliverHeld(ctx context.Context, page []archive.Entry, scope 
 	}
 	erasures, err := f.store.Archive.Erasures(ctx)
 	if err != nil {
-		return delivered{}, err
+		return deliveryCounts{}, err
 	}
 	scopes, _, err := f.sortOut(page, erasures)
 	own := slices.IndexFunc(scopes, func(d delivery) bool { return d.scope == scope })
 	if err != nil || own < 0 {
-		return delivered{}, err
+		return deliveryCounts{}, err
 	}
 	return f.deliverScope(ctx, scopes[own])
 }

@@ -37,8 +37,8 @@ func (f *Follower) noteOpen(ctx context.Context, e archivedEvent, answer *abi.Re
 	return f.store.Commit(ctx, &b)
 }
 
-// look is what is open at a follower, according to the memory's ledger.
-type look struct {
+// openWork is what is open at a follower, according to the memory's ledger.
+type openWork struct {
 	// unseen counts events that were delivered and are still being processed. open has those that are uncertain, lost
 	// or refused; listed those in tableOpen.
 	unseen       int64
@@ -48,7 +48,7 @@ type look struct {
 }
 
 // look reads which events are open.
-func (f *Follower) look(ctx context.Context) (*look, error) {
+func (f *Follower) look(ctx context.Context) (*openWork, error) {
 	numbers, listed, err := f.store.openEvents(ctx, f.key)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (f *Follower) look(ctx context.Context) (*look, error) {
 	f.mu.Lock()
 	refused := f.retryRefused
 	f.mu.Unlock()
-	l := &look{listed: listed}
+	l := &openWork{listed: listed}
 	for i, number := range numbers {
 		if listed[i].Outcome != openRefused || refused {
 			l.again = append(l.again, number)

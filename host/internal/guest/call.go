@@ -94,8 +94,8 @@ func (c *Call) view(ptr, n uint64) []byte {
 	return b
 }
 
-// inCall is a context that carries the call to the host functions.
-type inCall struct {
+// callContext is a context that carries the call to the host functions.
+type callContext struct {
 	context.Context
 	call *Call
 }
@@ -103,7 +103,7 @@ type inCall struct {
 type callKey struct{}
 
 // Value implements context.Context.
-func (c inCall) Value(key any) any {
+func (c callContext) Value(key any) any {
 	if _, ok := key.(callKey); ok {
 		return c.call
 	}
@@ -122,7 +122,7 @@ func (c *Call) within(ctx context.Context, p *Plugin) context.Context {
 	if c.Border == nil {
 		c.Border = c
 	}
-	return inCall{ctx, c}
+	return callContext{ctx, c}
 }
 
 // Plugin is the plugin that is called, for errors.

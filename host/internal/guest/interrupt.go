@@ -43,17 +43,17 @@ func (contextCheck) prepare(_ string, wasm []byte, _ func(module, name string) b
 	return wasm, nil
 }
 
-// metered rewrites the module to count the instructions that it executes, and to ask for more units when the count has
+// meteredEngine rewrites the module to count the instructions that it executes, and to ask for more units when the count has
 // run out.
-type metered struct{ kept *rewrittenModules }
+type meteredEngine struct{ kept *rewrittenModules }
 
-func (metered) name() string { return "wazero, metered" }
+func (meteredEngine) name() string { return "wazero, metered" }
 
-func (metered) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
+func (meteredEngine) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { return c }
 
-func (metered) more() api.GoFunc { return moreUnits }
+func (meteredEngine) more() api.GoFunc { return moreUnits }
 
-func (m metered) prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error) {
+func (m meteredEngine) prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error) {
 	return m.kept.find(sha256, func() ([]byte, error) { return meter.RewriteWith(wasm, quick) })
 }
 

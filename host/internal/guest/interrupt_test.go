@@ -17,7 +17,7 @@ func (f borderFunc) Answer(a *Ask) Answer { return f(a) }
 func TestUnitsFollowTheClock(t *testing.T) {
 	give := func(c *Call) int64 {
 		stack := []uint64{0}
-		moreUnits(inCall{context.Background(), c}, stack)
+		moreUnits(callContext{context.Background(), c}, stack)
 		return int64(stack[0])
 	}
 	now := time.Now()
@@ -42,7 +42,7 @@ func TestAGuestThatComputesForLongHasAThreadOfItsOwn(t *testing.T) {
 	defer runtime.UnlockOSThread() // in case shareThread has not done it
 	more := func(c *Call) *Call {
 		c.Deadline = time.Now().Add(time.Hour)
-		moreUnits(inCall{context.Background(), c}, []uint64{0})
+		moreUnits(callContext{context.Background(), c}, []uint64{0})
 		return c
 	}
 	assert.False(t, more(&Call{Began: time.Now()}).pace.ownThread, "a short call")

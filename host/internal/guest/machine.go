@@ -91,7 +91,7 @@ type Machine struct {
 //
 // Errors: unavailable for a folder that cannot be used.
 func NewMachine(ctx context.Context, dir string, limits Limits, logger hclog.Logger) (*Machine, error) {
-	return newMachine(ctx, dir, limits, logger, metered{keepRewritten(dir)})
+	return newMachine(ctx, dir, limits, logger, meteredEngine{keepRewritten(dir)})
 }
 
 func newMachine(ctx context.Context, dir string, limits Limits, logger hclog.Logger, way interruption) (m *Machine,
@@ -229,7 +229,7 @@ func prepare(m *Module, wasm []byte, quick interruption, memoryBytes int64) (way
 // EngineOf reports how a module that Inspect accepts will be run, without compiling it, and warns if it will run the
 // slow way.
 func EngineOf(m *Module, wasm []byte) (name string, warnings []string) {
-	_, _, name, warnings, err := prepare(m, wasm, metered{keepRewritten("")}, math.MaxInt64)
+	_, _, name, warnings, err := prepare(m, wasm, meteredEngine{keepRewritten("")}, math.MaxInt64)
 	if err != nil {
 		return "", append(append([]string{}, m.Warnings...), err.Error())
 	}

@@ -351,16 +351,16 @@ func askDemo(ctx context.Context, c *client.Client, q demoQuestion) (demoAnswer,
 	return demoAnswer{text: cli.Excerpt(result.FormattedContext, q.words), cost: cost}, nil
 }
 
-// otherClient asks one question repeatedly.
-type otherClient struct {
+// competingClient asks one question repeatedly.
+type competingClient struct {
 	cancel        context.CancelFunc
 	ended         chan struct{}
 	asked, failed int
 }
 
-func keepAsking(ctx context.Context, c *client.Client, q demoQuestion) *otherClient {
+func keepAsking(ctx context.Context, c *client.Client, q demoQuestion) *competingClient {
 	ctx, cancel := context.WithCancel(ctx)
-	o := &otherClient{cancel: cancel, ended: make(chan struct{})}
+	o := &competingClient{cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(o.ended)
 		for ctx.Err() == nil {
@@ -377,7 +377,7 @@ func keepAsking(ctx context.Context, c *client.Client, q demoQuestion) *otherCli
 	return o
 }
 
-func (o *otherClient) stop() (asked, failed int) {
+func (o *competingClient) stop() (asked, failed int) {
 	o.cancel()
 	<-o.ended
 	return o.asked, o.failed

@@ -38,14 +38,14 @@ here is not recorded again by the hook.
 
 --undo takes the hooks out and forgets what was adopted. What was forgotten is not recorded again later.`
 
-// adoptable is an agent or service that can be adopted.
-type adoptable struct {
+// adoptionTarget is an agent or service that can be adopted.
+type adoptionTarget struct {
 	source talks.Source
 	title  string
 	hooks  bool
 }
 
-var adoptables = []adoptable{{talks.ClaudeCode, "Claude Code", true}, {talks.Codex, "Codex", true}, {talks.ChatGPT, "ChatGPT", false}}
+var adoptables = []adoptionTarget{{talks.ClaudeCode, "Claude Code", true}, {talks.Codex, "Codex", true}, {talks.ChatGPT, "ChatGPT", false}}
 
 type adoptFlags struct {
 	cli.ScopeFlags
@@ -76,7 +76,7 @@ func (a *commands) adoptCommand() *cobra.Command {
 
 // adoption is a plan of what the command will do.
 type adoption struct {
-	adoptable
+	adoptionTarget
 	paths  []string
 	parts  []adoptedPart
 	change *hookcmd.Change // nil: no hooks
@@ -92,11 +92,11 @@ type adoptedPart struct {
 }
 
 func (a *commands) adopt(cmd *cobra.Command, f *adoptFlags, agent string, paths []string) error {
-	at := slices.IndexFunc(adoptables, func(k adoptable) bool { return string(k.source) == agent })
+	at := slices.IndexFunc(adoptables, func(k adoptionTarget) bool { return string(k.source) == agent })
 	if at < 0 {
 		return cli.UsageError("adopt: no agent is called "+cli.Quote(agent), "claude-code, codex or chatgpt; `memhost record` takes others' exports")
 	}
-	p := &adoption{adoptable: adoptables[at], paths: paths}
+	p := &adoption{adoptionTarget: adoptables[at], paths: paths}
 	if p.hooks {
 		a.NamedFileOnly = true // as in the hook itself: both must mean the same slot
 	}

@@ -55,8 +55,8 @@ func BatchSize(ctx context.Context, slot host.Contract) int {
 // still be read. io.EOF is the end.
 type itemReader interface{ Next() (convert.Item, error) }
 
-// read is one result of the reader.
-type read struct {
+// readResult is one result of the reader.
+type readResult struct {
 	item convert.Item
 	err  error
 }
@@ -65,13 +65,13 @@ type read struct {
 //
 // Errors: ErrInterrupted; an error that stops the reader; an error of the slot that would occur again.
 func (r *Recorder) Run(soft, hard context.Context, in itemReader) error {
-	reads := make(chan read, 2*maxBatch)
+	reads := make(chan readResult, 2*maxBatch)
 	go func() { // a read from a pipe may block forever, so an interrupt does not wait for it
 		defer close(reads)
 		for {
 			item, err := in.Next()
 			select {
-			case reads <- read{item, err}:
+			case reads <- readResult{item, err}:
 			case <-soft.Done():
 				return
 			}
@@ -128,28 +128,28 @@ func (r *Recorder) Run(soft, hard context.Context, in itemReader) error {
 }
 
 // next takes the next result. With impatient it does not wait: ok is false if there is none.
-func (r *Recorder) next(soft context.Context, reads <-chan read, impatient bool) (_ read, ok bool) {
+func (r *Recorder) next(soft context.Context, reads <-chan readResult, impatient bool) (_ readResult, ok bool) {
 	if impatient {
 		select {
 		case v, open := <-reads:
 			return orEOF(v, open), true
 		case <-soft.Done():
-			return read{}, true
+			return readResult{}, true
 		default:
-			return read{}, false
+			return readResult{}, false
 		}
 	}
 	select {
 	case v, open := <-reads:
 		return orEOF(v, open), true
 	case <-soft.Done():
-		return read{}, true
+		return readResult{}, true
 	}
 }
 
-func orEOF(v read, open bool) read {
+func orEOF(v readResult, open bool) readResult {
 	if !open {
-		return read{err: io.EOF}
+		return readResult{err: io.EOF}
 	}
 	return v
 }

@@ -24,8 +24,8 @@ var designed = sync.OnceValue(func() *schema.Schema {
 	return compiled
 })
 
-// otherName is a key of the adapters' published design, or of Nanobot's configuration, with its name here.
-type otherName struct {
+// keyAlias is a key of the adapters' published design, or of Nanobot's configuration, with its name here.
+type keyAlias struct {
 	providers []string
 	// inside is the object of the block that has the key, empty for the block itself.
 	inside, old string
@@ -43,7 +43,7 @@ var (
 	memos   = []string{"memos"}
 )
 
-var otherNames = []otherName{
+var otherNames = []keyAlias{
 	{providers: nanobot[1:], old: "max_tokens", now: "max_context_tokens"},
 	{providers: nanobot, old: "memoryWindow", now: "memory_window"},
 	{providers: layered, inside: "dream", old: "intervalH", now: "interval_h"},
@@ -133,7 +133,7 @@ func (l *loader) rename(block map[string]any, path []string) map[string]any {
 }
 
 // renameOne moves the value of a key in an object at path to its name here.
-func (l *loader) renameOne(n otherName, object map[string]any, value any, path []string) {
+func (l *loader) renameOne(n keyAlias, object map[string]any, value any, path []string) {
 	c, old := l.config, append(slices.Clip(path), n.old)
 	origin := l.origin(old...)
 	if n.now != "" {

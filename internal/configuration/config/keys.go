@@ -61,14 +61,14 @@ type key struct {
 // described is the parsed description.
 var described = sync.OnceValue(readDescription)
 
-type read struct {
+type parsedSchema struct {
 	document map[string]any
 	schema   *schema.Schema
 	keys     []key
 }
 
 // readDescription panics if memhost.schema.json, which is part of the program, is invalid.
-func readDescription() read {
+func readDescription() parsedSchema {
 	var keys []key
 	var groups []string
 	document, err := schema.Decode(description, func(path []string, _ int) {
@@ -96,7 +96,7 @@ func readDescription() read {
 		keys[i].read(document.(map[string]any))
 		keys[i].wants = compiled.Wants(strings.Split(keys[i].path, ".")...)
 	}
-	return read{document.(map[string]any), compiled, keys}
+	return parsedSchema{document.(map[string]any), compiled, keys}
 }
 
 // read sets a key's kind, default and help from the description.

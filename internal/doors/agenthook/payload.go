@@ -95,17 +95,17 @@ type answer struct {
 //
 //	{"systemMessage":"...","hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"..."}}
 func (a answer) line(event string) []byte {
-	type specific struct {
+	type hookOutput struct {
 		Event   string `json:"hookEventName"`
 		Context string `json:"additionalContext"`
 	}
 	var out struct {
-		Message  string    `json:"systemMessage,omitempty"`
-		Specific *specific `json:"hookSpecificOutput,omitempty"`
+		Message  string      `json:"systemMessage,omitempty"`
+		Specific *hookOutput `json:"hookSpecificOutput,omitempty"`
 	}
 	out.Message = a.Message
 	if a.Context != "" {
-		out.Specific = &specific{event, a.Context}
+		out.Specific = &hookOutput{event, a.Context}
 	}
 	if a == (answer{}) {
 		return nil

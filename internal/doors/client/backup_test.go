@@ -70,9 +70,9 @@ func TestAFullDiskIsNotTheSlotsFault(t *testing.T) {
 	require.NoError(t, err)
 	defer slot.Close()
 	full := errors.New("no space left")
-	require.ErrorIs(t, slot.Backup(t.Context(), failing{full}), full)
+	require.ErrorIs(t, slot.Backup(t.Context(), failingWriter{full}), full)
 }
 
-type failing struct{ err error }
+type failingWriter struct{ err error }
 
-func (f failing) Write([]byte) (int, error) { return 0, f.err }
+func (f failingWriter) Write([]byte) (int, error) { return 0, f.err }

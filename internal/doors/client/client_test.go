@@ -359,17 +359,17 @@ func silentTLS(t *testing.T) string {
 				if _, err := io.ReadFull(conn, first); err != nil || first[0] != 22 {
 					return
 				}
-				_ = tls.Server(&resumed{conn, bytes.NewReader(first)}, config).Handshake()
+				_ = tls.Server(&resumedConn{conn, bytes.NewReader(first)}, config).Handshake()
 			}()
 		}
 	}()
 	return l.Addr().String()
 }
 
-// resumed is a connection whose first bytes were already read.
-type resumed struct {
+// resumedConn is a connection whose first bytes were already read.
+type resumedConn struct {
 	net.Conn
 	read io.Reader
 }
 
-func (r *resumed) Read(p []byte) (int, error) { return io.MultiReader(r.read, r.Conn).Read(p) }
+func (r *resumedConn) Read(p []byte) (int, error) { return io.MultiReader(r.read, r.Conn).Read(p) }

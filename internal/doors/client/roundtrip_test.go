@@ -85,12 +85,12 @@ func receiptFor(rt *rapid.T, eventID string, random *abi.WriteReceipt) *abi.Writ
 	return random
 }
 
-// nothing is the request of an operation without one.
-type nothing struct{}
+// emptyRequest is the request of an operation without one.
+type emptyRequest struct{}
 
 func ofNothing[A any](do func(c host.Contract, ctx context.Context) (*A,
-	error)) func(host.Contract, context.Context, *nothing) (*A, error) {
-	return func(c host.Contract, ctx context.Context, _ *nothing) (*A, error) { return do(c, ctx) }
+	error)) func(host.Contract, context.Context, *emptyRequest) (*A, error) {
+	return func(c host.Contract, ctx context.Context, _ *emptyRequest) (*A, error) { return do(c, ctx) }
 }
 
 func ofScope[A any](do func(c host.Contract, ctx context.Context, scope abi.MemoryScope) (*A,

@@ -49,12 +49,12 @@ type Importer struct {
 	busy chan struct{}
 
 	mu       sync.Mutex
-	checked  *checked // nil if no file waits for its confirmation
+	checked  *checkedFile // nil if no file waits for its confirmation
 	progress wire.ImportProgress
 }
 
-// checked is a file that waits for its confirmation.
-type checked struct {
+// checkedFile is a file that waits for its confirmation.
+type checkedFile struct {
 	path         string
 	source       talks.Source
 	events       int64
@@ -115,7 +115,7 @@ func (i *Importer) Check(ctx context.Context, media string, body io.Reader) (*wi
 	if err != nil {
 		return nil, err
 	}
-	c := &checked{path: path}
+	c := &checkedFile{path: path}
 	check, err := i.read(ctx, c)
 	if err != nil || check.Events == 0 {
 		_ = os.Remove(path)
@@ -171,7 +171,7 @@ type items interface {
 }
 
 // open opens the reader for a file's form. Events that name no scope get whom.
-func (c *checked) open(whom abi.MemoryScope, known *talks.KnownIDs) (items, func(), error) {
+func (c *checkedFile) open(whom abi.MemoryScope, known *talks.KnownIDs) (items, func(), error) {
 	o := convert.Options{RunID: whom.RunID, UserID: whom.PersonaID, AgentID: whom.AgentID, SkipAttachments: true}
 	if c.source != "" {
 		r, err := talks.Open(c.source, []string{c.path}, talks.Options{Options: o, Zone: time.UTC, Known: known})
@@ -196,7 +196,7 @@ func (c *checked) open(whom abi.MemoryScope, known *talks.KnownIDs) (items, func
 var placeholderScope = abi.MemoryScope{RunID: "\u2013", PersonaID: "\u2013"}
 
 // read counts the content of a file.
-func (i *Importer) read(ctx context.Context, c *checked) (*wire.ImportCheck, error) {
+func (i *Importer) read(ctx context.Context, c *checkedFile) (*wire.ImportCheck, error) {
 	var err error
 	if c.source, err = talks.Detect([]string{c.path}); err != nil {
 		return nil, err
@@ -298,7 +298,7 @@ func (i *Importer) Confirm(ctx context.Context, q *wire.ImportConfirm, record Re
 }
 
 // take uses up a confirmation and marks the importer busy.
-func (i *Importer) take(q *wire.ImportConfirm) (_ *checked, err error) {
+func (i *Importer) take(q *wire.ImportConfirm) (_ *checkedFile, err error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
@@ -326,7 +326,7 @@ func (i *Importer) take(q *wire.ImportConfirm) (_ *checked, err error) {
 }
 
 // drop removes a file that waits for its confirmation: c, or any file if c is nil.
-func (i *Importer) drop(c *checked) {
+func (i *Importer) drop(c *checkedFile) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.checked == nil || c != nil && c != i.checked {
@@ -356,7 +356,7 @@ func (i *Importer) set(change func(*wire.ImportProgress)) {
 //
 // Errors: read errors; a failure that retries did not cure, since later events must not overtake this one; the last of
 // 25 failures in a row; one that would occur again for every event; unavailable if ctx ended.
-func (i *Importer) record(ctx context.Context, c *checked, scope *abi.MemoryScope, record Record) error {
+func (i *Importer) record(ctx context.Context, c *checkedFile, scope *abi.MemoryScope, record Record) error {
 	whom := placeholderScope
 	if scope != nil {
 		whom = *scope
@@ -427,7 +427,7 @@ func count(p *wire.ImportProgress, r *abi.WriteReceipt) {
 
 // known returns the ids of the events that the slot has, for conversations whose turns were recorded under other ids
 // earlier.
-func (i *Importer) known(ctx context.Context, c *checked, scope abi.MemoryScope) (*talks.KnownIDs, error) {
+func (i *Importer) known(ctx context.Context, c *checkedFile, scope abi.MemoryScope) (*talks.KnownIDs, error) {
 	if i.listing == nil || c.source == "" {
 		return nil, nil
 	}

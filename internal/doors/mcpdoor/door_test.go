@@ -23,8 +23,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// ask is one call that reached the slot.
-type ask struct {
+// slotCall is one call that reached the slot.
+type slotCall struct {
 	op      string
 	request any
 }
@@ -33,7 +33,7 @@ type ask struct {
 // otherwise.
 type slot struct {
 	servertest.Slot
-	asked   []ask
+	asked   []slotCall
 	answers map[string]any
 }
 
@@ -41,7 +41,7 @@ func newSlot() *slot {
 	s := &slot{answers: map[string]any{}}
 	s.Answer = func(_ context.Context, op string, request any) (any, error) {
 		if op != wire.OpMode && op != wire.OpCapabilities { // which every beginning and list asks
-			s.asked = append(s.asked, ask{op, request})
+			s.asked = append(s.asked, slotCall{op, request})
 		}
 		if err, ok := s.answers[op].(error); ok {
 			return nil, err

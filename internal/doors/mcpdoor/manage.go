@@ -13,8 +13,8 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// parts are the parts of a status, nil if the answer has not arrived.
-type parts struct {
+// statusParts are the parts of a status, nil if the answer has not arrived.
+type statusParts struct {
 	mode   *abi.ModeReceipt
 	health *abi.BackendHealth
 	ready  *abi.BackendReadiness
@@ -61,9 +61,9 @@ func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, er
 
 // ask requests the parts of a status one after another, and returns those that arrived before ctx ended. It does not
 // wait for a slot that ignores the end of ctx.
-func (d *Door) ask(ctx context.Context) (parts, error) {
+func (d *Door) ask(ctx context.Context) (statusParts, error) {
 	var mu sync.Mutex
-	var known parts
+	var known statusParts
 	put := func(change func()) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // showing it to the model.
 const answerLimit = 15_500
 
-// found is the result of a retrieval.
-type found struct {
+// searchResult is the result of a retrieval.
+type searchResult struct {
 	text  string
 	meta  mcp.Meta
 	items []map[string]any
@@ -83,7 +83,7 @@ func fitting(items []map[string]any, text string) (fit []map[string]any, leftOut
 }
 
 // retrieve asks the slot for a context. The text is empty if there is no memory.
-func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f found, err error) {
+func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f searchResult, err error) {
 	tokens := d.options.MaxTokens
 	request := &abi.RetrieveRequest{Query: query, Scope: d.options.Scope, SessionID: d.options.Session,
 		Budget: abi.ContextBudget{MaxTokens: &tokens, MaxItems: items}}
@@ -95,7 +95,7 @@ func (d *Door) retrieve(ctx context.Context, query string, items *int64) (f foun
 		if err != nil {
 			return err
 		}
-		f = found{text: r.FormattedContext, meta: meta(r.Trace), items: itemsOf(r.Evidence)}
+		f = searchResult{text: r.FormattedContext, meta: meta(r.Trace), items: itemsOf(r.Evidence)}
 		if t := r.Trace; t != nil && len(t.ReadSideEffects) > 0 {
 			d.note(func(s *state) { s.sideEffects = true })
 		}

@@ -74,7 +74,7 @@ func TestTheEndOfInputLosesNoAnswer(t *testing.T) {
 		<-release
 		return &abi.WriteReceipt{Status: abi.StatusCommitted}, ctx.Err()
 	}
-	in := &atEnd{Reader: input(initialize, initialized, addTea), ended: make(chan struct{})}
+	in := &eofSignal{Reader: input(initialize, initialized, addTea), ended: make(chan struct{})}
 	go func() {
 		<-entered
 		<-in.ended
@@ -85,13 +85,13 @@ func TestTheEndOfInputLosesNoAnswer(t *testing.T) {
 	assert.Contains(t, string(got["add"].Result), `"status":"committed"`)
 }
 
-// atEnd signals when its reader has reached the end.
-type atEnd struct {
+// eofSignal signals when its reader has reached the end.
+type eofSignal struct {
 	io.Reader
 	ended chan struct{}
 }
 
-func (a *atEnd) Read(p []byte) (int, error) {
+func (a *eofSignal) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
 	if err != nil {
 		close(a.ended)

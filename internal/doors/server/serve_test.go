@@ -20,8 +20,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// serving is a serving door with one call that waits inside the slot.
-type serving struct {
+// busyServer is a serving door with one call that waits inside the slot.
+type busyServer struct {
 	server  *server.Server
 	address string
 	stop    context.CancelFunc
@@ -32,9 +32,9 @@ type serving struct {
 	answered chan int
 }
 
-func serve(t *testing.T, change ...func(o *server.Options)) *serving {
+func serve(t *testing.T, change ...func(o *server.Options)) *busyServer {
 	t.Helper()
-	v := &serving{ended: make(chan error, 1), reached: make(chan struct{}), release: make(chan struct{}),
+	v := &busyServer{ended: make(chan error, 1), reached: make(chan struct{}), release: make(chan struct{}),
 		answered: make(chan int, 1)}
 	slot := &servertest.Slot{Answer: func(ctx context.Context, op string, _ any) (any, error) {
 		if op != abi.OpRecordEvent {
@@ -60,7 +60,7 @@ func serve(t *testing.T, change ...func(o *server.Options)) *serving {
 }
 
 // call starts the waiting call and returns when it is in the slot.
-func (v *serving) call() {
+func (v *busyServer) call() {
 	go func() {
 		r, err := http.Post("http://"+v.address+wire.PathEvents, wire.MediaJSON, strings.NewReader(anEvent))
 		if err != nil {
@@ -208,13 +208,13 @@ func TestAWriteOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// exhausted is a listener that twice has no file descriptor left.
-type exhausted struct {
+// exhaustedListener is a listener that twice has no file descriptor left.
+type exhaustedListener struct {
 	net.Listener
 	left int
 }
 
-func (l *exhausted) Accept() (net.Conn, error) {
+func (l *exhaustedListener) Accept() (net.Conn, error) {
 	if l.left > 0 {
 		l.left--
 		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
@@ -228,7 +228,7 @@ func TestADoorThatCannotAcceptSaysSoOnceAndGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, &exhausted{l, 2}) }()
+	go func() { ended <- s.Serve(ctx, &exhaustedListener{l, 2}) }()
 	answer, err := http.Get("http://" + l.Addr().String() + wire.PathLive)
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())

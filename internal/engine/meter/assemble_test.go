@@ -9,13 +9,13 @@ import (
 // assembly builds a module. Its types are fixed: 0 is () -> (), 1 is (i32) -> (), 2 is (i32, i32) -> i32.
 type assembly struct {
 	imports []string // functions of type 0 from module "env"
-	funcs   []assembled
+	funcs   []assembledFunction
 	globals [][]byte
 	table   []uint32 // functions in it
 	start   int      // plus 1; 0 is none
 }
 
-type assembled struct {
+type assembledFunction struct {
 	kind   byte
 	name   string // exported, unless empty
 	locals []byte

@@ -13,7 +13,7 @@ import (
 
 func TestCallOfAQuickImportIsChargedAndDoesNotLookAtTheClock(t *testing.T) {
 	const calls = 100
-	module := (&assembly{imports: []string{"quick", "slow"}, funcs: []assembled{
+	module := (&assembly{imports: []string{"quick", "slow"}, funcs: []assembledFunction{
 		{kind: 0, name: "quickly", code: bytes.Repeat([]byte{byte(wasmbin.OpCall), 0}, calls)},
 		{kind: 0, name: "slowly", code: bytes.Repeat([]byte{byte(wasmbin.OpCall), 1}, calls)},
 	}}).bytes()

@@ -44,7 +44,7 @@ func randomModule(seed uint64) []byte {
 		{0x7f, 1, 0x41, 5, 0x0b}}}
 	g.funcs, g.traps = 1+g.IntN(6), seed%4 == 0
 	for i := range g.funcs {
-		f := assembled{kind: 2, locals: randomLocals}
+		f := assembledFunction{kind: 2, locals: randomLocals}
 		if i == 0 {
 			f.name = "run"
 		}

@@ -19,12 +19,12 @@ import (
 
 // doubling is a chain of functions, each of which calls the next one twice, so that the first makes 2^n calls without a
 // loop or recursion.
-func doubling(n int, call func(next byte) []byte, last ...byte) []assembled {
-	var funcs []assembled
+func doubling(n int, call func(next byte) []byte, last ...byte) []assembledFunction {
+	var funcs []assembledFunction
 	for i := range n {
-		funcs = append(funcs, assembled{code: slices.Concat(call(byte(i+1)), call(byte(i+1)))})
+		funcs = append(funcs, assembledFunction{code: slices.Concat(call(byte(i+1)), call(byte(i+1)))})
 	}
-	funcs = append(funcs, assembled{code: last})
+	funcs = append(funcs, assembledFunction{code: last})
 	funcs[0].name = "run"
 	return funcs
 }
@@ -39,7 +39,9 @@ func upTo(n uint32) []uint32 {
 
 // endless returns modules whose run, or start, practically never returns.
 func endless(t *testing.T) map[string][]byte {
-	run := func(code ...byte) []byte { return (&assembly{funcs: []assembled{{name: "run", code: code}}}).bytes() }
+	run := func(code ...byte) []byte {
+		return (&assembly{funcs: []assembledFunction{{name: "run", code: code}}}).bytes()
+	}
 	direct := func(next byte) []byte { return []byte{0x10, next} }
 	indirect := func(next byte) []byte { return []byte{0x41, next, 0x11, 0, 0} }
 	// run(n): if n != 0 { run(n-1); run(n-1) }
@@ -48,10 +50,10 @@ func endless(t *testing.T) map[string][]byte {
 		return slices.Concat([]byte{0x20, 0, 0x04, 0x40}, one, one, []byte{0x0b})
 	}
 	tree := func(call ...byte) *assembly {
-		return &assembly{table: []uint32{0}, funcs: []assembled{{kind: 1, code: twice(call...)},
+		return &assembly{table: []uint32{0}, funcs: []assembledFunction{{kind: 1, code: twice(call...)},
 			{name: "run", code: []byte{0x41, 60, 0x10, 0}}}}
 	}
-	mutual := &assembly{funcs: []assembled{{kind: 1, code: twice(0x10, 1)}, {kind: 1, code: []byte{0x20, 0, 0x10, 0}},
+	mutual := &assembly{funcs: []assembledFunction{{kind: 1, code: twice(0x10, 1)}, {kind: 1, code: []byte{0x20, 0, 0x10, 0}},
 		{name: "run", code: []byte{0x41, 60, 0x10, 0}}}}
 	mib := []byte{0x41, 0x80, 0x80, 0xc0, 0x00} // i32.const 1 MiB
 	fill := slices.Concat([]byte{0x41, 0, 0x41, 7}, mib, []byte{0xfc, 0x0b, 0})
@@ -79,9 +81,9 @@ func endless(t *testing.T) map[string][]byte {
 		"a storm of memory.grow":   run(0x03, 0x40, 0x41, 1, 0x40, 0, 0x1a, 0x0c, 0, 0x0b),
 		"memory.grow without loop": (&assembly{funcs: doubling(60, direct, 0x41, 0, 0x40, 0, 0x1a)}).bytes(),
 		"a start function": (&assembly{start: 1,
-			funcs: []assembled{{code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}, {name: "run"}}}).bytes(),
+			funcs: []assembledFunction{{code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}, {name: "run"}}}).bytes(),
 		"a start function that calls a chain": (&assembly{start: 1,
-			funcs: append(doubling(60, direct)[:61], assembled{})}).bytes(),
+			funcs: append(doubling(60, direct)[:61], assembledFunction{})}).bytes(),
 	}
 	if path := filepath.Join(wazeroFolder(), "cmd", "wazero", "testdata", "infinite_loop.wasm"); wazeroFolder() != "" {
 		if b, err := os.ReadFile(path); err == nil {
@@ -159,7 +161,7 @@ func TestDeepStackIsSeenOnItsWayDownAndUp(t *testing.T) {
 	const depth = 10_000
 	body := slices.Concat([]byte{0x20, 0, 0x04, 0x40, 0x20, 0, 0x41, 1, 0x6b, 0x10, 0},
 		slices.Repeat([]byte{0x3f, 0, 0x1a}, 40), []byte{0x0b})
-	a := &assembly{funcs: []assembled{{kind: 1, code: body}, {name: "run", code: []byte{0x41, 0x90, 0xce, 0, 0x10, 0}}}}
+	a := &assembly{funcs: []assembledFunction{{kind: 1, code: body}, {name: "run", code: []byte{0x41, 0x90, 0xce, 0, 0x10, 0}}}}
 	assert.GreaterOrEqual(t, looksOf(t, a, 0, nil), 2*depth, "a site on entry, a site before the return")
 }
 
@@ -176,7 +178,7 @@ func TestTimeSpentInAnImportIsLookedAtBeforeTheNextCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calls = 0
 			a := &assembly{imports: []string{"slow"}, table: []uint32{0},
-				funcs: []assembled{{name: "run", locals: []byte{1, 1, 0x7f}, code: times(call...)}}}
+				funcs: []assembledFunction{{name: "run", locals: []byte{1, 1, 0x7f}, code: times(call...)}}}
 			looks := looksOf(t, a, 1<<40, slow)
 			assert.Equal(t, 10, calls)
 			assert.GreaterOrEqual(t, looks, 10, "although there are units enough for all")
@@ -187,16 +189,16 @@ func TestTimeSpentInAnImportIsLookedAtBeforeTheNextCall(t *testing.T) {
 func TestBulkOperationsAreChargedByTheirLength(t *testing.T) {
 	// memory.fill of 32 KiB, 100 times: 4096 units each.
 	fill := []byte{0x41, 0, 0x41, 7, 0x41, 0x80, 0x80, 0x02, 0xfc, 0x0b, 0}
-	a := &assembly{funcs: []assembled{{name: "run", code: slices.Repeat(fill, 100)}}}
+	a := &assembly{funcs: []assembledFunction{{name: "run", code: slices.Repeat(fill, 100)}}}
 	looks := looksOf(t, a, 8192, nil)
 	assert.GreaterOrEqual(t, looks, 30)
 	assert.LessOrEqual(t, looks, 60)
 }
 
 func TestSmallFunctionsWithoutLoopsHaveNoSites(t *testing.T) {
-	leaf := assembled{kind: 2, name: "add", code: []byte{0x20, 0, 0x20, 1, 0x6a}}
-	caller := assembled{kind: 2, name: "twice", code: []byte{0x20, 0, 0x20, 1, 0x10, 0, 0x20, 1, 0x10, 0}}
-	original := (&assembly{funcs: []assembled{leaf, caller}}).bytes()
+	leaf := assembledFunction{kind: 2, name: "add", code: []byte{0x20, 0, 0x20, 1, 0x6a}}
+	caller := assembledFunction{kind: 2, name: "twice", code: []byte{0x20, 0, 0x20, 1, 0x10, 0, 0x20, 1, 0x10, 0}}
+	original := (&assembly{funcs: []assembledFunction{leaf, caller}}).bytes()
 	metered, err := Rewrite(original)
 	require.NoError(t, err)
 	e := newEngine(t, wazero.NewRuntimeConfig())
@@ -209,7 +211,9 @@ func TestSmallFunctionsWithoutLoopsHaveNoSites(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsRefused(t *testing.T) {
-	run := func(code ...byte) []byte { return (&assembly{funcs: []assembled{{name: "run", code: code}}}).bytes() }
+	run := func(code ...byte) []byte {
+		return (&assembly{funcs: []assembledFunction{{name: "run", code: code}}}).bytes()
+	}
 	for _, c := range []struct {
 		name, want string
 		wasm       []byte
@@ -242,7 +246,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 
 // BenchmarkStop measures how long after its deadline, which is 5 ms after its start, a loop ends.
 func BenchmarkStop(b *testing.B) {
-	original := (&assembly{funcs: []assembled{{name: "run", code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}}}).bytes()
+	original := (&assembly{funcs: []assembledFunction{{name: "run", code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}}}).bytes()
 	metered, err := Rewrite(original)
 	require.NoError(b, err)
 	e := newEngine(b, wazero.NewRuntimeConfig())

@@ -94,15 +94,15 @@ func TestAStoreIsMovedThereAndBack(t *testing.T) {
 	require.EqualValues(t, 1500, seq)
 }
 
-// dying is a store whose commits fail from a certain one on. Two stores may share the count.
-type dying struct {
+// failingStore is a store whose commits fail from a certain one on. Two stores may share the count.
+type failingStore struct {
 	*state.Bolt
 	left *int
 }
 
 var errDied = errors.New("killed")
 
-func (d dying) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
+func (d failingStore) Commit(ctx context.Context, b *state.Batch) (state.CommitResult, error) {
 	if *d.left--; *d.left < 0 {
 		return state.CommitResult{}, errDied
 	}
@@ -121,8 +121,8 @@ func TestAnInterruptedMoveGoesOn(t *testing.T) {
 	sides := func(left *int) (from, to move.Side) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, state.DataFile), text, 0o600))
-		return move.Side{Store: dying{folder(t, dir), left}, Name: "from"},
-			move.Side{Store: dying{folder(t, t.TempDir()), left}, Name: "to"}
+		return move.Side{Store: failingStore{folder(t, dir), left}, Name: "from"},
+			move.Side{Store: failingStore{folder(t, t.TempDir()), left}, Name: "to"}
 	}
 	const many = 1 << 30
 	left := many
@@ -162,7 +162,7 @@ func TestAStoreThatChangedWhileItWasMovedIsRefused(t *testing.T) {
 	from := folder(t, t.TempDir())
 	fill(t, from)
 	left := 3
-	to := dying{folder(t, t.TempDir()), &left}
+	to := failingStore{folder(t, t.TempDir()), &left}
 	_, err := move.Move(t.Context(), move.Side{Store: from}, move.Side{Store: to}, options(nothing))
 	require.ErrorIs(t, err, errDied)
 	var b state.Batch

@@ -88,7 +88,7 @@ func (t *transaction) append(q *statements, o state.Op) {
 }
 
 func (t *transaction) deletePrefix(q *statements, o state.Op) {
-	var w where
+	var w whereClause
 	w.and("space = %s", o.Space[:])
 	w.prefix(o.Name)
 	var n state.Counts

@@ -36,19 +36,19 @@ func tableKey(t state.Table) []byte {
 	return append([]byte(t[:most+1-len(hash)]), hash[:]...)
 }
 
-// where builds a WHERE clause with its arguments.
-type where struct {
+// whereClause builds a WHERE clause with its arguments.
+type whereClause struct {
 	text string
 	args []any
 }
 
 // arg adds an argument and returns its placeholder, such as $3.
-func (w *where) arg(v any) string {
+func (w *whereClause) arg(v any) string {
 	w.args = append(w.args, v)
 	return fmt.Sprintf("$%d", len(w.args))
 }
 
-func (w *where) and(format string, values ...any) {
+func (w *whereClause) and(format string, values ...any) {
 	places := make([]any, len(values))
 	for i, v := range values {
 		places[i] = w.arg(v)
@@ -57,7 +57,7 @@ func (w *where) and(format string, values ...any) {
 }
 
 // prefix selects names that begin with p.
-func (w *where) prefix(p string) {
+func (w *whereClause) prefix(p string) {
 	column, part := "head", []byte(p)
 	if len(p) > headBytes {
 		w.and("head = %s", part[:headBytes])
@@ -73,7 +73,7 @@ func (w *where) prefix(p string) {
 }
 
 // after selects names greater than a; the empty name excludes nothing.
-func (w *where) after(a string) {
+func (w *whereClause) after(a string) {
 	if a == "" {
 		return
 	}

@@ -135,13 +135,13 @@ type loss struct {
 	happening bool
 }
 
-// lossy is a connection that is lost as its loss says: before the commit is sent, or instead of its answer.
-type lossy struct {
+// lossyConn is a connection that is lost as its loss says: before the commit is sent, or instead of its answer.
+type lossyConn struct {
 	net.Conn
 	loss *loss
 }
 
-func (c *lossy) Write(p []byte) (int, error) {
+func (c *lossyConn) Write(p []byte) (int, error) {
 	c.loss.mu.Lock()
 	defer c.loss.mu.Unlock()
 	if strings.Contains(string(p), "commit") && c.loss.of != "" {
@@ -155,7 +155,7 @@ func (c *lossy) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (c *lossy) Read(p []byte) (int, error) {
+func (c *lossyConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.loss.mu.Lock()
 	defer c.loss.mu.Unlock()
@@ -177,7 +177,7 @@ func TestALostConnectionIsSettledByTheToken(t *testing.T) {
 		Timeout: 10 * time.Second,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-			return &lossy{Conn: conn, loss: &next}, err
+			return &lossyConn{Conn: conn, loss: &next}, err
 		}})
 	there := int64(0)
 	for i := range 10 {

@@ -32,7 +32,7 @@ func (s *Store) List(ctx context.Context, space state.Space, q state.ListQuery) 
 	if err != nil {
 		return state.Page{}, err
 	}
-	var w where
+	var w whereClause
 	w.and("space = %s", space[:])
 	w.prefix(q.Prefix)
 	w.after(q.After)
@@ -158,7 +158,7 @@ func (s *Store) LastSeq(ctx context.Context, space state.Space, log string) (las
 
 // Count reports what DeletePrefix would remove.
 func (s *Store) Count(ctx context.Context, space state.Space, prefix string) (state.Counts, error) {
-	var w where
+	var w whereClause
 	w.and("space = %s", space[:])
 	w.prefix(prefix)
 	var n state.Counts
@@ -255,7 +255,7 @@ func (s *Store) Records(ctx context.Context, table state.Table, prefix, after []
 
 // recordsQuery selects a page of records; scanRecords adds a row of it to kvs.
 func recordsQuery(table state.Table, prefix, after []byte, limit int) (query string, args []any) {
-	var w where
+	var w whereClause
 	w.and("tbl = %s", tableKey(table))
 	w.prefix(string(prefix))
 	w.after(string(after))

@@ -38,7 +38,7 @@ type backend struct {
 }
 
 // newBackend starts the fake of a set-up, with its own clock, which is the host's too.
-func newBackend(u setUp, at time.Time) *backend {
+func newBackend(u providerSetup, at time.Time) *backend {
 	b := &backend{clock: clock(at)}
 	if u.backend != nil {
 		b.handler = u.backend(b.now)

@@ -27,7 +27,7 @@ import (
 )
 
 // each runs a test for every set-up of every release that has a module for it.
-func each(t *testing.T, test func(t *testing.T, r release, u setUp, wasm []byte)) {
+func each(t *testing.T, test func(t *testing.T, r release, u providerSetup, wasm []byte)) {
 	for _, r := range releases(t) {
 		t.Run(r.String(), func(t *testing.T) {
 			for _, u := range setUps(t) {
@@ -69,7 +69,7 @@ func TestOldModulesAndManifestsAreRead(t *testing.T) {
 				wasm := unzipped(t, path)
 				inspected, err := host.Inspect(wasm, host.Limits{}, extism.Engine())
 				require.NoError(t, err)
-				h, err := host.New(t.Context(), options(t.TempDir(), newBackend(setUp{}, time.Now())))
+				h, err := host.New(t.Context(), options(t.TempDir(), newBackend(providerSetup{}, time.Now())))
 				require.NoError(t, err)
 				defer func() { require.NoError(t, h.Close(context.Background())) }()
 				loaded, err := h.Load(t.Context(), wasm)
@@ -87,7 +87,7 @@ func TestOldModulesAndManifestsAreRead(t *testing.T) {
 }
 
 func TestOldModulesPassTheKit(t *testing.T) {
-	each(t, func(t *testing.T, _ release, u setUp, wasm []byte) {
+	each(t, func(t *testing.T, _ release, u providerSetup, wasm []byte) {
 		if !slices.Contains([]string{"full_history", "mem0", "notes_extism"}, u.name) {
 			brief.Skip(t)
 		}
@@ -132,7 +132,7 @@ func TestOldCassettesReplay(t *testing.T) {
 // TestOldFoldersOpen opens each data folder with the module of then, with that of today, and with one after the other.
 func TestOldFoldersOpen(t *testing.T) {
 	now := today(t)
-	each(t, func(t *testing.T, r release, u setUp, wasm []byte) {
+	each(t, func(t *testing.T, r release, u providerSetup, wasm []byte) {
 		built := now[u.module]
 		for name, modules := range map[string][][]byte{"then": {wasm}, "today": {built},
 			"then and today": {wasm, built}} {
@@ -157,7 +157,7 @@ func TestOldFoldersOpen(t *testing.T) {
 
 // TestOldRunManifestsAreVerified: what a run manifest says of module and configuration is the same today.
 func TestOldRunManifestsAreVerified(t *testing.T) {
-	each(t, func(t *testing.T, r release, u setUp, wasm []byte) {
+	each(t, func(t *testing.T, r release, u providerSetup, wasm []byte) {
 		told := r.life(t, u.name, t.TempDir())
 		if told == nil {
 			t.Skip("the release has no run manifest of it")

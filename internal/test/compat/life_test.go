@@ -15,9 +15,9 @@ import (
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
-// life is what a later release must still know of a data folder: it is in the archive of that folder.
+// expectedContents is what a later release must still know of a data folder: it is in the archive of that folder.
 // The values inside are the contract's JSON of then.
-type life struct {
+type expectedContents struct {
 	Provider string          `json:"provider"`
 	Module   string          `json:"module"`
 	Block    json.RawMessage `json:"block"`
@@ -75,7 +75,7 @@ func scopeOf(e *abi.MemoryEvent) abi.MemoryScope {
 
 // live records a life in a data folder, and a cassette of it: two people and a scope that becomes read-only, a reset, a
 // batch, an answer that gets lost.
-func live(t *testing.T, u setUp, wasm []byte, dir, cassette string) *life {
+func live(t *testing.T, u providerSetup, wasm []byte, dir, cassette string) *expectedContents {
 	t.Helper()
 	ctx, config := t.Context(), u.config(wasm, backendURL)
 	b := newBackend(u, time.Date(2026, 7, 1, 9, 0, 0, 0, time.UTC))
@@ -85,7 +85,7 @@ func live(t *testing.T, u setUp, wasm []byte, dir, cassette string) *life {
 	require.NoError(t, err)
 	s, err := h.Open(ctx, config)
 	require.NoError(t, err)
-	told := &life{Provider: u.provider, Module: u.module, Block: json.RawMessage(config.Block)}
+	told := &expectedContents{Provider: u.provider, Module: u.module, Block: json.RawMessage(config.Block)}
 	record := func(e *abi.MemoryEvent) recordedEvent {
 		receipt, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)

@@ -31,7 +31,7 @@ func TestANewerFolderStaysAsItIs(t *testing.T) {
 				require.NotNil(t, r.life(t, name, dir))
 				raiseSchema(t, filepath.Join(dir, state.DataFile))
 				before := filesOf(t, dir)
-				_, err := host.New(t.Context(), options(dir, newBackend(setUp{}, time.Now())))
+				_, err := host.New(t.Context(), options(dir, newBackend(providerSetup{}, time.Now())))
 				require.ErrorContains(t, err, "was made by a newer memhost")
 				require.ErrorContains(t, err, dir)
 				assert.Equal(t, before, filesOf(t, dir))

@@ -23,8 +23,8 @@ import (
 // answers. The URL is a part of a scope's key in the data folder, so it must stay as it is.
 const backendURL = "http://backend.test:8000"
 
-// setUp is a provider in one configuration.
-type setUp struct {
+// providerSetup is a provider in one configuration.
+type providerSetup struct {
 	// name is that of its files in testdata.
 	name string
 	// provider and module are names; module is also that of the module's file.
@@ -38,7 +38,7 @@ type setUp struct {
 
 // setUps are one for each provider, and some more where a provider works in two ways. A release that has no module or
 // no data folder for one is not tested with it.
-func setUps(t testing.TB) []setUp {
+func setUps(t testing.TB) []providerSetup {
 	t.Helper()
 	oracle, err := demo.Oracle()
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func setUps(t testing.TB) []setUp {
 	known := conformance.Target{Known: &conformance.Known{Scope: abi.MemoryScope{RunID: demo.RunID, PersonaID: "mara"},
 		Query: "What does she drink?"}}
 	boom := conformance.Target{ErrorBodies: map[string]string{"": `{"code":500,"message":"boom","data":null}`}}
-	list := []setUp{
+	list := []providerSetup{
 		{name: "full_history"},
 		{name: "bm25"},
 		{name: "static_profile", block: string(profiles), kit: known},
@@ -99,7 +99,7 @@ func languageModel(now func() time.Time) http.Handler { return llm.New(llm.Optio
 func mem0Server(now func() time.Time) http.Handler { return mem0.New(mem0.Options{Now: now}) }
 
 // config is the set-up with a module. url takes the place of backendURL.
-func (u setUp) config(wasm []byte, url string) host.ProviderConfig {
+func (u providerSetup) config(wasm []byte, url string) host.ProviderConfig {
 	block := strings.ReplaceAll(u.block, backendURL, url)
 	return host.ProviderConfig{Name: u.provider, Module: wasm, Source: "builtin", Block: abi.Raw(block)}
 }

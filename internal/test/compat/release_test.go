@@ -70,13 +70,13 @@ func (r release) module(t testing.TB, name string) []byte {
 }
 
 // life unpacks a data folder into dir, and reads what is known of it. Nil where the release has none of that name.
-func (r release) life(t testing.TB, name, dir string) *life {
+func (r release) life(t testing.TB, name, dir string) *expectedContents {
 	t.Helper()
 	path := r.path("lives", name+".tar.gz")
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	told := new(life)
+	told := new(expectedContents)
 	archive := tar.NewReader(bytes.NewReader(unzipped(t, path)))
 	for {
 		file, err := archive.Next()
@@ -176,7 +176,7 @@ func TestWrite(t *testing.T) {
 
 // writeLife runs a slot through a fixed series of calls, and packs its data folder with the expected answers. The
 // cassette is stored next to the others.
-func (r release) writeLife(t *testing.T, u setUp, wasm []byte) {
+func (r release) writeLife(t *testing.T, u providerSetup, wasm []byte) {
 	dir, cassette := t.TempDir(), filepath.Join(t.TempDir(), "cassette")
 	told := live(t, u, wasm, dir, cassette)
 	text, err := os.ReadFile(cassette)

@@ -13,16 +13,16 @@ import (
 	"github.com/memhost/memhost/host"
 )
 
-// visit is an old data folder, opened by the present host.
-type visit struct {
+// openedFolder is an old data folder, opened by the present host.
+type openedFolder struct {
 	t       *testing.T
-	told    *life
+	told    *expectedContents
 	backend *backend
 	slot    *host.Slot
 }
 
 // newVisit opens a data folder with the first of some modules, and swaps to the others.
-func newVisit(t *testing.T, u setUp, told *life, dir string, modules [][]byte) *visit {
+func newVisit(t *testing.T, u providerSetup, told *expectedContents, dir string, modules [][]byte) *openedFolder {
 	t.Helper()
 	b := newBackend(u, told.Ended)
 	for _, r := range told.Requests { // the fake begins empty: it gets all that it got then
@@ -41,12 +41,12 @@ func newVisit(t *testing.T, u setUp, told *life, dir string, modules [][]byte) *
 		_, err := s.Swap(t.Context(), u.config(wasm, backendURL))
 		require.NoError(t, err)
 	}
-	return &visit{t: t, told: told, backend: b, slot: s}
+	return &openedFolder{t: t, told: told, backend: b, slot: s}
 }
 
 // findsWhatWasRecorded: each question finds every line that it found then, in the generation of then, and nothing from
 // before a reset.
-func (v *visit) findsWhatWasRecorded() {
+func (v *openedFolder) findsWhatWasRecorded() {
 	var forgotten []string
 	for _, f := range v.told.Forgotten {
 		forgotten = append(forgotten, decode[abi.MemoryEvent](v.t, f.Event).EventID)
@@ -69,7 +69,7 @@ func (v *visit) findsWhatWasRecorded() {
 }
 
 // keepsTheScopeReadOnly: the scope that was read-only still is. Afterwards it is not.
-func (v *visit) keepsTheScopeReadOnly() {
+func (v *openedFolder) keepsTheScopeReadOnly() {
 	scope := *decode[abi.MemoryScope](v.t, v.told.ReadOnly)
 	assert.Equal(v.t, abi.StatusSkippedReadOnly, v.record(v.fresh(scope)).Status)
 	_, err := v.slot.ResetScope(v.t.Context(), scope)
@@ -80,7 +80,7 @@ func (v *visit) keepsTheScopeReadOnly() {
 
 // knowsDuplicates: an event that has arrived is a duplicate, with its first receipt, and is not sent again. An event
 // whose answer got lost is not sent again, either.
-func (v *visit) knowsDuplicates() {
+func (v *openedFolder) knowsDuplicates() {
 	before := v.backend.wrote()
 	for _, said := range v.told.Said {
 		first, again := decode[abi.WriteReceipt](v.t, said.Receipt), v.record(decode[abi.MemoryEvent](v.t, said.Event))
@@ -102,7 +102,7 @@ func (v *visit) knowsDuplicates() {
 }
 
 // goesOn: new events are recorded, those from before a reset are new, and resets count on.
-func (v *visit) goesOn() {
+func (v *openedFolder) goesOn() {
 	for _, f := range v.told.Forgotten {
 		assert.False(v.t, v.record(decode[abi.MemoryEvent](v.t, f.Event)).Duplicate)
 	}
@@ -119,7 +119,7 @@ func (v *visit) goesOn() {
 	}
 }
 
-func (v *visit) record(e *abi.MemoryEvent) *abi.WriteReceipt {
+func (v *openedFolder) record(e *abi.MemoryEvent) *abi.WriteReceipt {
 	v.t.Helper()
 	receipt, err := v.slot.RecordEvent(v.t.Context(), e)
 	require.NoError(v.t, err)
@@ -127,7 +127,7 @@ func (v *visit) record(e *abi.MemoryEvent) *abi.WriteReceipt {
 }
 
 // fresh is an event that was not recorded then.
-func (v *visit) fresh(scope abi.MemoryScope) *abi.MemoryEvent {
+func (v *openedFolder) fresh(scope abi.MemoryScope) *abi.MemoryEvent {
 	e := decode[abi.MemoryEvent](v.t, v.told.Said[0].Event)
 	e.EventID, e.RunID, e.UserID, e.AgentID = "fresh", scope.RunID, scope.PersonaID, scope.AgentID
 	return e

@@ -183,7 +183,7 @@ func TestOfAFailedStartTheLogsStay(t *testing.T) {
 
 func TestAnInstallationSaysThatItGoesOn(t *testing.T) {
 	e := newEnv(t)
-	said := &sayings{}
+	said := &messageLog{}
 	e.out, e.progress = said, time.Millisecond
 	end := filepath.Join(e.Dir, "end")
 	done := make(chan error, 1)
@@ -198,19 +198,19 @@ func TestAnInstallationSaysThatItGoesOn(t *testing.T) {
 	require.Contains(t, said.text(), "pip-x is at work for")
 }
 
-// sayings collects what is said by several goroutines.
-type sayings struct {
+// messageLog collects what is said by several goroutines.
+type messageLog struct {
 	mu   sync.Mutex
 	said strings.Builder
 }
 
-func (s *sayings) Write(p []byte) (int, error) {
+func (s *messageLog) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.said.Write(p)
 }
 
-func (s *sayings) text() string {
+func (s *messageLog) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.said.String()

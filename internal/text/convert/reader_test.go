@@ -141,7 +141,7 @@ func TestALineOfExactlyTheLimitIsRead(t *testing.T) {
 func TestAStreamThatFailsIsNoBadLine(t *testing.T) {
 	broken := errors.New("unplugged")
 	r, err := NewReader(io.MultiReader(strings.NewReader("[{\"role\":\"user\",\"content\":\"a\"}]\n["),
-		failing{broken}), given())
+		failingReader{broken}), given())
 	require.NoError(t, err)
 	_, err = r.Next()
 	require.NoError(t, err)
@@ -151,9 +151,9 @@ func TestAStreamThatFailsIsNoBadLine(t *testing.T) {
 	}
 }
 
-type failing struct{ err error }
+type failingReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
 func TestAGrownConversationKeepsItsTurns(t *testing.T) {
 	const was = `[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello"},{"role":"user","content":"Tea?"},{"role":"assistant","content":"Green"}`

@@ -260,11 +260,11 @@ func (a *archive) read(entry *zip.File) (io.ReadCloser, error) {
 		return nil, unreadable(a.name, err)
 	}
 	left := freeSize + maxRatio*int64(min(entry.CompressedSize64, 1<<40))
-	return asUTF8(&unpacked{in: in, archive: a, left: left}), nil
+	return asUTF8(&archiveEntry{in: in, archive: a, left: left}), nil
 }
 
-// unpacked reads an entry of an archive, up to a limit.
-type unpacked struct {
+// archiveEntry reads an entry of an archive, up to a limit.
+type archiveEntry struct {
 	in      io.ReadCloser
 	archive io.Closer
 	left    int64
@@ -273,7 +273,7 @@ type unpacked struct {
 var errTooLarge = errors.New("unpacked it is more than 200 times as large as packed, which no talks are")
 
 // Read implements io.Reader.
-func (u *unpacked) Read(p []byte) (int, error) {
+func (u *archiveEntry) Read(p []byte) (int, error) {
 	n, err := u.in.Read(p)
 	u.left -= int64(n)
 	if u.left < 0 {
@@ -283,11 +283,11 @@ func (u *unpacked) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (u *unpacked) Close() error { return errors.Join(u.in.Close(), u.archive.Close()) }
+func (u *archiveEntry) Close() error { return errors.Join(u.in.Close(), u.archive.Close()) }
 
 // list reads an export: a JSON list of conversations, or a single one.
 type list struct {
-	in     *bounded
+	in     *limitedReader
 	decode *json.Decoder
 	parse  func(json.RawMessage) (*talk, error)
 	// byTime, if set, returns the time of an element: the list is then read in order of time.
@@ -298,7 +298,7 @@ type list struct {
 }
 
 func newList(in io.Reader, parse func(json.RawMessage) (*talk, error)) *list {
-	b := &bounded{in: bufio.NewReaderSize(in, 64<<10)}
+	b := &limitedReader{in: bufio.NewReaderSize(in, 64<<10)}
 	return &list{in: b, decode: json.NewDecoder(b), parse: parse}
 }
 
@@ -396,8 +396,8 @@ func (l *list) cutOff(err error) error {
 	return broken("the list of talks cannot be read: %s", err)
 }
 
-// bounded fails when more is read than allowed.
-type bounded struct {
+// limitedReader fails when more is read than allowed.
+type limitedReader struct {
 	in     *bufio.Reader
 	left   int
 	blanks int // blanks in a row at the present position
@@ -408,7 +408,7 @@ var errBlanks = fmt.Errorf("more than %d MiB of blanks", maxBlanks>>20)
 var errLongValue = fmt.Errorf("a talk of more than %d MiB", maxValue>>20)
 
 // Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errLongValue
 	}

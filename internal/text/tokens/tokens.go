@@ -59,8 +59,8 @@ var (
 	o200k  = sync.OnceValues(func() (Counter, error) { return newExact(O200kName, codec.NewO200kBase()) })
 )
 
-// exact counts as a model family does, at some 2 ms for 8 KB, and caches counts.
-type exact struct {
+// exactCounter counts as a model family does, at some 2 ms for 8 KB, and caches counts.
+type exactCounter struct {
 	name     string
 	encoding *codec.Codec
 	seed     maphash.Seed
@@ -74,18 +74,18 @@ type countKey struct {
 	length int
 }
 
-func newExact(name string, encoding *codec.Codec) (*exact, error) {
+func newExact(name string, encoding *codec.Codec) (*exactCounter, error) {
 	known, err := lru.New[countKey, int64](cachedCounts)
 	if err != nil {
 		return nil, err
 	}
-	return &exact{name: name, encoding: encoding, seed: maphash.MakeSeed(), known: known}, nil
+	return &exactCounter{name: name, encoding: encoding, seed: maphash.MakeSeed(), known: known}, nil
 }
 
-func (e *exact) Name() string { return e.name }
+func (e *exactCounter) Name() string { return e.name }
 
 // Count implements Counter. In invalid UTF-8, each invalid byte counts like the replacement character.
-func (e *exact) Count(text []byte) int64 {
+func (e *exactCounter) Count(text []byte) int64 {
 	key := countKey{maphash.Bytes(e.seed, text), len(text)}
 	if n, ok := e.known.Get(key); ok {
 		return n
@@ -103,7 +103,7 @@ func (e *exact) Count(text []byte) int64 {
 func withoutDEL(text []byte) string { return strings.ReplaceAll(string(text), "\x7f", "\x04") }
 
 // Fit implements Counter.
-func (e *exact) Fit(text []byte, max int64) (bytes int, count int64) {
+func (e *exactCounter) Fit(text []byte, max int64) (bytes int, count int64) {
 	if max <= 0 {
 		return 0, 0
 	}

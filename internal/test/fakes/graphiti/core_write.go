@@ -312,7 +312,7 @@ func (c *call) triplet() {
 	c.write("add_triplet", nil, func() (object, object) {
 		before := len(c.s.graph.facts)
 		e := &episode{uuid: c.s.uuid(), validAt: at}
-		f := c.s.addFact(e, c.group, extracted{subject: text(source, "name"), object: text(target, "name"),
+		f := c.s.addFact(e, c.group, extraction{subject: text(source, "name"), object: text(target, "name"),
 			relation: text(edge, "name"), text: text(edge, "fact"), validAt: at, changes: true})
 		f.episodes = []string{}
 		touched := []*fact{f}

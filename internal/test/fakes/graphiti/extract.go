@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/embed"
 )
 
-// extracted is what the rules make of one sentence.
-type extracted struct {
+// extraction is what the rules make of one sentence.
+type extraction struct {
 	subject, relation, object, text string
 	validAt                         time.Time
 	// changes: the sentence says that something is no longer as it was.
@@ -38,9 +38,9 @@ var stopWords = map[string]bool{"a": true, "an": true, "the": true, "on": true, 
 func slot(text string) string { return strings.ToLower(slots.FindString(text)) }
 
 // extract makes a fact of every sentence that a user says, or of every sentence of an episode that is no conversation.
-func extract(content, source string, at time.Time) []extracted {
+func extract(content, source string, at time.Time) []extraction {
 	speaker, heard := "", source != "message"
-	var found []extracted
+	var found []extraction
 	for _, line := range strings.Split(content, "\n") {
 		if m := spokenLine.FindStringSubmatch(line); m != nil && source != "json" {
 			speaker, heard, line = strings.TrimSpace(m[1]), m[2] == "user", m[3]
@@ -58,8 +58,8 @@ func extract(content, source string, at time.Time) []extracted {
 }
 
 // about makes a fact of one sentence: "I prefer window seats" by user_a becomes "user_a prefer window seats".
-func about(speaker, sentence string, at time.Time) extracted {
-	x := extracted{subject: speaker, relation: "SAID", text: speaker + ": " + sentence, validAt: at,
+func about(speaker, sentence string, at time.Time) extraction {
+	x := extraction{subject: speaker, relation: "SAID", text: speaker + ": " + sentence, validAt: at,
 		changes: change.MatchString(sentence)}
 	if rest, first := strings.CutPrefix(sentence, "I "); first && speaker != "" {
 		x.text = speaker + " " + rest

@@ -241,7 +241,7 @@ func (s *Server) process(j job) bool {
 
 // addFact resolves one extracted fact against the graph: the same fact gets another source, a contradicted one is
 // closed.
-func (s *Server) addFact(e *episode, group string, x extracted) *fact {
+func (s *Server) addFact(e *episode, group string, x extraction) *fact {
 	subject, object := s.node(group, x.subject), s.node(group, x.object)
 	for _, known := range s.graph.facts {
 		if known.group == group && known.text == x.text {
@@ -270,7 +270,7 @@ func (s *Server) addFact(e *episode, group string, x extracted) *fact {
 
 // candidates are the facts that ingestion compares a new one with: those that a search finds, as many as the last
 // search of anybody asked for.
-func (s *Server) candidates(group string, x extracted) []*fact {
+func (s *Server) candidates(group string, x extraction) []*fact {
 	return s.graph.search(group, x.text, s.limit)
 }
 

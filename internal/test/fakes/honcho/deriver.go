@@ -47,7 +47,7 @@ func (s *Server) advance() {
 		}
 		if !w.deleteAt.IsZero() && !s.now.Before(w.deleteAt.Add(mood.PurgeDelay)) {
 			delete(s.workspaces, id)
-			s.gone[id] = purged{at: s.now, was: w}
+			s.gone[id] = cachedWorkspace{at: s.now, was: w}
 			continue
 		}
 		s.work(w)

@@ -39,21 +39,21 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// replayed is a server under replay: ids of the recording are translated to its own.
-type replayed struct {
+// replayServer is a server under replay: ids of the recording are translated to its own.
+type replayServer struct {
 	*honcho.Server
 	clock *clock
 	ids   map[string]string
 }
 
-func newReplayed(o honcho.Options) *replayed {
-	r := &replayed{clock: &clock{time.Date(2026, 11, 21, 4, 21, 7, 0, time.UTC)}, ids: map[string]string{}}
+func newReplayed(o honcho.Options) *replayServer {
+	r := &replayServer{clock: &clock{time.Date(2026, 11, 21, 4, 21, 7, 0, time.UTC)}, ids: map[string]string{}}
 	o.Now = r.clock.now
 	r.Server = honcho.New(o)
 	return r
 }
 
-func (r *replayed) translate(text string) string {
+func (r *replayServer) translate(text string) string {
 	for from, to := range r.ids {
 		text = strings.ReplaceAll(text, from, to)
 	}
@@ -61,7 +61,7 @@ func (r *replayed) translate(text string) string {
 }
 
 // send replays one request with the token.
-func (r *replayed) send(x exchange, token string) (int, any) {
+func (r *replayServer) send(x exchange, token string) (int, any) {
 	target := r.translate(x.Request.Path)
 	query := url.Values{}
 	for name, v := range x.Request.Query {
@@ -100,7 +100,7 @@ func (r *replayed) send(x exchange, token string) (int, any) {
 var nativeID = regexp.MustCompile(`^[A-Za-z0-9_-]{21}$`)
 
 // learn pairs the ids of two answers that look alike.
-func (r *replayed) learn(want, got any) {
+func (r *replayServer) learn(want, got any) {
 	switch w := want.(type) {
 	case []any:
 		g, _ := got.([]any)
@@ -238,7 +238,7 @@ var unkept = []string{"queue_status_by_session", "search_wildcard_workspace", "p
 	"embed_down_context", "embed_down_conclusions_create"}
 
 func TestTheFakeAnswersAsRecorded(t *testing.T) {
-	servers := map[string]*replayed{}
+	servers := map[string]*replayServer{}
 	answered := 0
 	for _, x := range recorded.Read[exchange](t, "testdata/recorded.jsonl") {
 		phase := phases[slices.IndexFunc(phases, func(p struct {
@@ -280,7 +280,7 @@ func TestTheFakeAnswersAsRecorded(t *testing.T) {
 }
 
 // deleteSessions deletes what the recording deleted without keeping the requests.
-func (r *replayed) deleteSessions(workspace string) {
+func (r *replayServer) deleteSessions(workspace string) {
 	var list struct{ Items []struct{ ID string } }
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v3/workspaces/"+workspace+"/sessions/list?size=100",

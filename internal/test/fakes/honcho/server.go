@@ -74,12 +74,12 @@ type Server struct {
 	now        time.Time // of the request at hand
 	serial     int
 	workspaces map[string]*workspace
-	gone       map[string]purged // workspaces that the cache still knows
+	gone       map[string]cachedWorkspace // workspaces that the cache still knows
 	calls      []string
 }
 
-// purged is a deleted workspace that is still in the API's cache.
-type purged struct {
+// cachedWorkspace is a deleted workspace that is still in the API's cache.
+type cachedWorkspace struct {
 	at  time.Time
 	was *workspace
 }
@@ -94,7 +94,7 @@ func New(o Options) *Server {
 	if o.MaxContextTokens == 0 {
 		o.MaxContextTokens = 100_000
 	}
-	s := &Server{options: o, mux: http.NewServeMux(), workspaces: map[string]*workspace{}, gone: map[string]purged{}}
+	s := &Server{options: o, mux: http.NewServeMux(), workspaces: map[string]*workspace{}, gone: map[string]cachedWorkspace{}}
 	s.routes()
 	return s
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/embed"
 )
 
-// ranked is a candidate with its nearness.
-type ranked struct {
+// rankedMemory is a candidate with its nearness.
+type rankedMemory struct {
 	*node
 	near float64
 }
@@ -111,8 +111,8 @@ func (s *Server) remembered(cube string, items []any) []any {
 
 // rank orders the cube's activated memories by nearness, each group apart. Neo4j filters before it takes the nearest,
 // Community behind.
-func (s *Server) rank(in object, cube string, f filter) map[string][]ranked {
-	groups := map[string][]ranked{}
+func (s *Server) rank(in object, cube string, f filter) map[string][]rankedMemory {
+	groups := map[string][]rankedMemory{}
 	if s.faults.DatabaseDown || s.faults.EmbedderDown {
 		return groups
 	}
@@ -131,14 +131,14 @@ func (s *Server) rank(in object, cube string, f filter) map[string][]ranked {
 		if s.options.Flavour == Neo4j && !f.matches(n) || !ofType(n, text(in, "search_memory_type")) {
 			continue
 		}
-		groups[groupOf(n.kind)] = append(groups[groupOf(n.kind)], ranked{n, embed.Cosine(query, n.vector)})
+		groups[groupOf(n.kind)] = append(groups[groupOf(n.kind)], rankedMemory{n, embed.Cosine(query, n.vector)})
 	}
 	for name, list := range groups {
-		slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(b.near, a.near) })
+		slices.SortStableFunc(list, func(a, b rankedMemory) int { return cmp.Compare(b.near, a.near) })
 		if s.options.Flavour == Community {
 			// Qdrant gives three times the wanted number; the graph filters what came.
 			list = list[:min(len(list), 3*max(10, number(in, "top_k", 10)))]
-			list = slices.DeleteFunc(list, func(r ranked) bool { return !f.matches(r.node) })
+			list = slices.DeleteFunc(list, func(r rankedMemory) bool { return !f.matches(r.node) })
 		}
 		if !truth(in, "rerank", true) || s.faults.RerankerDown {
 			for i := range list {
@@ -146,10 +146,10 @@ func (s *Server) rank(in object, cube string, f filter) map[string][]ranked {
 			}
 		}
 		if !truth(in, "rerank", true) {
-			slices.SortFunc(list, func(a, b ranked) int { return cmp.Compare(a.id, b.id) })
+			slices.SortFunc(list, func(a, b rankedMemory) int { return cmp.Compare(a.id, b.id) })
 		}
 		if least > 0 && (name == "text_mem" || name == "pref_mem") {
-			list = slices.DeleteFunc(list, func(r ranked) bool { return r.near < least })
+			list = slices.DeleteFunc(list, func(r rankedMemory) bool { return r.near < least })
 		}
 		groups[name] = list
 	}
@@ -160,7 +160,7 @@ func (s *Server) rank(in object, cube string, f filter) map[string][]ranked {
 func ofType(n *node, wanted string) bool { return wanted == "" || wanted == "All" || n.kind == wanted }
 
 // found is an item of a search.
-func (s *Server) found(r ranked, mode string) object {
+func (s *Server) found(r rankedMemory, mode string) object {
 	id, meta := r.id, s.full(r.node)
 	meta["relativity"] = r.near
 	switch mode {

@@ -45,15 +45,15 @@ func clients(t *testing.T) []client {
 	}
 }
 
-// driven is a client's process.
-type driven struct {
+// clientProcess is a client's process.
+type clientProcess struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-func start(t *testing.T, cmd *exec.Cmd) *driven {
+func start(t *testing.T, cmd *exec.Cmd) *clientProcess {
 	t.Helper()
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func start(t *testing.T, cmd *exec.Cmd) *driven {
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	d := &driven{t: t, cmd: cmd, in: in, out: bufio.NewScanner(out)}
+	d := &clientProcess{t: t, cmd: cmd, in: in, out: bufio.NewScanner(out)}
 	d.out.Buffer(nil, 1<<20)
 	return d
 }
@@ -77,7 +77,7 @@ type commandResult struct {
 	}
 }
 
-func (d *driven) do(command string, into any) commandResult {
+func (d *clientProcess) do(command string, into any) commandResult {
 	d.t.Helper()
 	_, err := io.WriteString(d.in, command+"\n")
 	require.NoError(d.t, err)
@@ -102,7 +102,7 @@ type result struct {
 	}
 }
 
-func (d *driven) call(name, arguments string) result {
+func (d *clientProcess) call(name, arguments string) result {
 	d.t.Helper()
 	var r result
 	d.do(`{"do":"call","name":"`+name+`","arguments":`+arguments+`}`, &r)
@@ -111,7 +111,7 @@ func (d *driven) call(name, arguments string) result {
 }
 
 // end closes the client in order; that ends a child, too.
-func (d *driven) end() {
+func (d *clientProcess) end() {
 	d.t.Helper()
 	require.NoError(d.t, d.in.Close())
 	require.NoError(d.t, d.cmd.Wait())
@@ -176,7 +176,7 @@ func TestLive_mcp(t *testing.T) {
 }
 
 // conversation is what every client does over every transport.
-func conversation(t *testing.T, d *driven) {
+func conversation(t *testing.T, d *clientProcess) {
 	var info struct{ Server, Protocol, Instructions string }
 	d.do(`{"do":"info"}`, &info)
 	assert.Equal(t, "memhost", info.Server)
@@ -239,7 +239,7 @@ func conversation(t *testing.T, d *driven) {
 }
 
 // readOnly checks what a client sees while the slot is read-only.
-func readOnly(t *testing.T, d *driven, program, data string) {
+func readOnly(t *testing.T, d *clientProcess, program, data string) {
 	require.NoError(t, exec.Command(program, "mode", "read-only", "--data", data).Run())
 	skipped := d.call("memory_add", `{"text":"not this"}`)
 	assert.Equal(t, "skipped_read_only", skipped.StructuredContent.Status)

@@ -130,8 +130,8 @@ func recurse(n int) int {
 	return recurse(n+1) + frame[(n+1)%64]
 }
 
-// numbered is a text made of its number.
-type numbered struct {
+// numberedText is a text made of its number.
+type numberedText struct {
 	text   string
 	number int
 	spare  [3]int
@@ -144,7 +144,7 @@ var garbage []byte
 // rounds of the collector. Not inlined, as nearest and lowest: the fault is one of calls.
 //
 //go:noinline
-func repeated(n int) numbered {
+func repeated(n int) numberedText {
 	var b []byte
 	for len(b) < 48 {
 		b = append(strconv.AppendInt(b, int64(n), 10), '.')
@@ -153,7 +153,7 @@ func repeated(n int) numbered {
 	for range 3000 {
 		garbage = []byte(strings.Repeat("#", 60))
 	}
-	return numbered{text: text, number: n}
+	return numberedText{text: text, number: n}
 }
 
 // nearest halves its way to limit, below most. What it found is in a local that an earlier turn of the loop wrote, with
@@ -161,7 +161,7 @@ func repeated(n int) numbered {
 // internal/authoring/toolchain/patch.go).
 //
 //go:noinline
-func nearest(limit, most int) numbered {
+func nearest(limit, most int) numberedText {
 	best := repeated(most)
 	if best.number <= limit {
 		return best
@@ -187,13 +187,13 @@ func nearest(limit, most int) numbered {
 }
 
 //go:noinline
-func lowest(n int) numbered {
+func lowest(n int) numberedText {
 	for ; n > 0; n-- {
 		if r := repeated(n); r.number < 3 {
 			return r
 		}
 	}
-	return numbered{}
+	return numberedText{}
 }
 
 // state runs a command on the scope's state.
