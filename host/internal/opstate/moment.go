@@ -3,12 +3,14 @@ package opstate
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 
 	"github.com/memhost/memhost/internal/state"
 )
 
-// TableCommits counts the commits that changed the state of a space: space -> count, 8 bytes, big-endian. A space whose
+// TableCommits names the last commit that changed the state of a space: space -> count, 8 bytes, big-endian, and 8
+// random bytes. These differ also if a database loses commits and counts up to the same number again. A space whose
 // state was never written has no record.
 const TableCommits state.Table = "commits"
 
@@ -34,10 +36,13 @@ func (t *State) CountCommit(ctx context.Context) error {
 		return err
 	}
 	count := uint64(0)
-	if len(before) == 8 {
+	if len(before) >= 8 {
 		count = binary.BigEndian.Uint64(before)
 	}
-	t.Batch.PutRecord(TableCommits, t.space[:], binary.BigEndian.AppendUint64(nil, count+1))
+	record := binary.BigEndian.AppendUint64(make([]byte, 0, 16), count+1)
+	record = record[:16]
+	_, _ = rand.Read(record[8:]) // never fails
+	t.Batch.PutRecord(TableCommits, t.space[:], record)
 	return nil
 }
 

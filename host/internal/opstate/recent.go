@@ -10,10 +10,10 @@ import (
 // Recent keeps what operations that only read have read of a store that hosts share, where each read is a round trip. A
 // nil Recent keeps nothing.
 //
-// What it returns is never outdated, without a clock and without a message between hosts: an operation reads the commit
-// count of a space before it reads its state, every commit that changes the state raises the count in the same
-// transaction, and a count never returns. So as long as the count is the one that an answer was read at, so is the
-// state. An answer is kept only after a Moment has compared the count once more, after the read.
+// What it returns is never outdated, without a clock and without a message between hosts: an operation reads the
+// space's record of TableCommits before it reads its state, every commit that changes the state changes the record in
+// the same transaction, and a record never returns. So as long as the record is the one that an answer was read at, so
+// is the state. An answer is kept only after a Moment has compared the record once more, after the read.
 type Recent struct {
 	mu     sync.Mutex
 	spaces map[state.Space]*recentSpace
