@@ -61,12 +61,23 @@ func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
 	found, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &host.TestScope, EventID: odd.EventID, Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, found.Events, 1)
+	for _, q := range []report.ArchiveRequest{{Scope: &host.TestScope}, {Scope: &host.TestScope, EventIDs: []string{"e1", odd.EventID, "e9"}},
+		{Scope: &host.TestScope, After: 0, Limit: 2}} {
+		found, err = h.Archive().ArchivePage(ctx, &q)
+		require.NoError(t, err)
+		require.Len(t, found.Events, 2, "%v", q)
+		require.Equal(t, "e1", found.Events[0].EventID)
+	}
+	found, err = h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &host.TestScope, After: found.Last})
+	require.NoError(t, err)
+	require.Empty(t, found.Events)
+	require.False(t, found.More)
 	other := abi.MemoryScope{RunID: "other", PersonaID: host.TestScope.PersonaID}
 	page, err := h.Archive().ArchivePage(ctx, &report.ArchiveRequest{Scope: &other, EventID: "e1"})
 	require.NoError(t, err)
 	require.Empty(t, page.Events)
 	_, err = h.Archive().ArchivePage(ctx, &report.ArchiveRequest{EventID: "e1"})
-	host.RequireCode(t, err, abi.CodeInvalidArgument, "event_id")
+	host.RequireCode(t, err, abi.CodeInvalidArgument, "scope")
 	m, err := s.Manifest(ctx)
 	require.NoError(t, err)
 	require.NotNil(t, m.Archive)

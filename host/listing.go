@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -16,6 +17,9 @@ var _ report.Listing = (*Slot)(nil)
 
 // pageScan is the most records that one page reads, so that searching for a rare state does not block a call.
 const pageScan = 5000
+
+// countMost is how many events one page of scopes counts before it ends.
+const countMost = 20_000
 
 // ListScopes implements report.Listing.
 func (s *Slot) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.ScopePage, error) {
@@ -32,18 +36,35 @@ func (s *Slot) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.Sco
 	}
 	defer v.provider.release()
 	page := &report.ScopePage{Scopes: []report.ListedScope{}}
+	contains, counted := strings.ToLower(q.Contains), int64(0)
 	last, more, err := s.host.scan(ctx, tableScopes, nil, after, func(stored state.KeyValue) (full bool, err error) {
 		var r scopeRecord
 		if json.Unmarshal(stored.Value, &r) != nil || len(stored.Key) != len(scopeKey{}) || !v.provider.owns(&r) {
 			return false, nil // another provider's, or damaged, which is reported when the scope is used
 		}
+		if contains != "" && !strings.Contains(strings.ToLower(r.displayName()), contains) {
+			return false, nil
+		}
+		space := generationSpace(scopeKey(stored.Key), r.Generation)
 		var open delivery.Completeness
-		if err := s.host.ledger.Count(ctx, generationSpace(scopeKey(stored.Key), r.Generation), &open); err != nil {
+		if err := s.host.ledger.Count(ctx, space, &open); err != nil {
 			return false, err
 		}
-		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: r.mapping(), Queued: int64(open.Queued),
-			Pending: int64(open.Pending), Lost: int64(open.Lost)})
-		return len(page.Scopes) == pageLimit(q.Limit), nil
+		if q.OnlyOpen && open.Queued+open.Pending+open.Lost == 0 {
+			return false, nil
+		}
+		listed := report.ListedScope{ScopeMapping: r.mapping(), Queued: int64(open.Queued), Pending: int64(open.Pending),
+			Lost: int64(open.Lost)}
+		if q.Counts {
+			events, lastAt, err := s.host.ledger.Activity(ctx, space)
+			if err != nil {
+				return false, err
+			}
+			counted += events
+			listed.Events, listed.LastAt = &events, sentAtText(lastAt)
+		}
+		page.Scopes = append(page.Scopes, listed)
+		return len(page.Scopes) == pageLimit(q.Limit) || counted >= countMost, nil
 	})
 	if err != nil {
 		return nil, inOperation(op, err)
@@ -135,10 +156,7 @@ func (h *Host) HasEvents(ctx context.Context, runID, personaID string) (found bo
 
 // listedEvent is an entry of the ledger as callers see it.
 func listedEvent(eventID string, e *delivery.Entry) report.ListedEvent {
-	l := report.ListedEvent{EventID: eventID, SessionID: e.Session, Receipt: e.Receipt}
-	if e.SentAt.UnixMilli() > 0 {
-		l.SentAt = e.SentAt.UTC().Format(time.RFC3339Nano)
-	}
+	l := report.ListedEvent{EventID: eventID, SessionID: e.Session, SentAt: sentAtText(e.SentAt), Receipt: e.Receipt}
 	switch e.State {
 	case delivery.Sent:
 		l.State = report.EventSent
@@ -150,6 +168,14 @@ func listedEvent(eventID string, e *delivery.Entry) report.ListedEvent {
 		l.State = string(e.Receipt.Status)
 	}
 	return l
+}
+
+// sentAtText is when an event was sent, RFC 3339; empty if the ledger does not know.
+func sentAtText(at time.Time) string {
+	if at.UnixMilli() <= 0 {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339Nano)
 }
 
 func pageLimit(limit int64) int {

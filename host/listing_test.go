@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -80,6 +81,63 @@ func TestAResetScopeListsItsNewGenerationOnly(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, page.Events)
 	assert.EqualValues(t, 2, page.Generation)
+}
+
+// TestScopesAreSearchedAndCounted: the counts are those of the present generation, after forgetting and a reset, too.
+func TestScopesAreSearchedAndCounted(t *testing.T) {
+	s := host.ProbeSlot(t, `{}`)
+	ctx := context.Background()
+	record := func(run, id, text string) {
+		e := host.Event(id, text)
+		e.RunID = run
+		_, err := s.RecordEvent(ctx, e)
+		require.NoError(t, err)
+	}
+	for i := range 3 {
+		record("Alpha", fmt.Sprint("e", i), "append turns x")
+	}
+	record("Alpha", "open", "echo ask-open; status queued")
+	record("beta", "e0", "append turns x")
+	list := func(q report.ScopeQuery) map[string]report.ListedScope {
+		found := map[string]report.ListedScope{}
+		for {
+			page, err := s.ListScopes(ctx, q)
+			require.NoError(t, err)
+			for _, l := range page.Scopes {
+				found[l.Scope.RunID] = l
+			}
+			if q.After = page.Next; q.After == "" {
+				return found
+			}
+		}
+	}
+	all := list(report.ScopeQuery{Counts: true})
+	require.Len(t, all, 2)
+	assert.EqualValues(t, 4, *all["Alpha"].Events)
+	assert.EqualValues(t, 1, *all["beta"].Events)
+	last := ""
+	events, _ := allEvents(t, s, report.EventQuery{Scope: all["Alpha"].Scope})
+	for _, e := range events {
+		last = max(last, e.SentAt)
+	}
+	require.NotEmpty(t, last)
+	assert.Equal(t, last, all["Alpha"].LastAt)
+
+	plain := list(report.ScopeQuery{})
+	assert.Nil(t, plain["Alpha"].Events, "counting is asked for")
+	assert.Empty(t, plain["Alpha"].LastAt)
+	for contains, want := range map[string][]string{"alpha": {"Alpha"}, "TA / ": {"beta"}, "a": {"Alpha", "beta"}, "none": nil,
+		"lpha / " + host.TestScope.PersonaID: {"Alpha"}} {
+		found := list(report.ScopeQuery{Contains: contains, Limit: 1})
+		assert.ElementsMatch(t, want, slices.Collect(maps.Keys(found)), contains)
+	}
+	assert.Equal(t, []string{"Alpha"}, slices.Collect(maps.Keys(list(report.ScopeQuery{OnlyOpen: true}))))
+
+	_, err := s.ResetScope(ctx, all["Alpha"].Scope)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0, *list(report.ScopeQuery{Counts: true})["Alpha"].Events)
+	record("Alpha", "new", "append turns x")
+	assert.EqualValues(t, 1, *list(report.ScopeQuery{Counts: true})["Alpha"].Events)
 }
 
 func TestScopesAreListedInPagesWithWhatIsOpen(t *testing.T) {

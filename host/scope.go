@@ -47,6 +47,15 @@ type scopeRecord struct {
 	Since       string          `json:"since"`
 }
 
+// displayName joins the scope's ids as "run / person / agent".
+func (r *scopeRecord) displayName() string {
+	name := r.RunID + " / " + r.PersonaID
+	if r.AgentID != "" {
+		name += " / " + r.AgentID
+	}
+	return name
+}
+
 // scopeOfPerson returns a function that reports whether a stored scopeRecord may be a person's. It is much faster than
 // decoding the record, for a search through all scopes.
 func scopeOfPerson(personaID string) func(stored []byte) bool {

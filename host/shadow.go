@@ -126,6 +126,30 @@ func (s *Slot) ShadowAnswers(ctx context.Context, r *report.ShadowAnswersRequest
 	return page, nil
 }
 
+// HasShadow reports whether a provider is a shadow of the slot.
+func (s *Slot) HasShadow(provider string) bool { return s.shadowOf(provider) != nil }
+
+// AskShadow asks a shadow a question, with what it has now. The answer is not stored.
+//
+// Errors: not_found if the provider is not a shadow of the slot, and those of Retrieve.
+func (s *Slot) AskShadow(ctx context.Context, provider string, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
+	f := s.shadowOf(provider)
+	if f == nil {
+		return nil, inOperation(opShadows, abi.NewError(abi.CodeNotFound, provider+" is not a shadow of this slot"))
+	}
+	return f.Retrieve(ctx, r)
+}
+
+// shadowOf returns the follower of a shadow; nil if there is none.
+func (s *Slot) shadowOf(provider string) *follower {
+	for _, f := range s.followers.list() {
+		if p := f.provider(); p != nil && p.name == provider && f.work.Record().Role == report.RoleShadow {
+			return f
+		}
+	}
+	return nil
+}
+
 // Followers is what an operator can do with additional providers. Slot implements it, and so does a client of a slot's
 // HTTP door.
 type Followers interface {

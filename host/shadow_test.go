@@ -63,6 +63,15 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 				require.Empty(t, records, "the queue is empty once it has everything")
 			}
 			require.InDelta(t, want, *shadow.Report.OverlapMean, 1e-9)
+			require.True(t, s.HasShadow("full_history"))
+			answer, err := s.AskShadow(ctx, "full_history", &abi.RetrieveRequest{Query: "asked", Scope: PersonScope("ann"),
+				SessionID: "new"})
+			require.NoError(t, err)
+			require.NotEmpty(t, answer.FormattedContext)
+			require.EqualValues(t, 10, ShadowOf(t, s).Report.Answers, "its answer is not kept")
+			require.False(t, s.HasShadow("bm25"))
+			_, err = s.AskShadow(ctx, "bm25", &abi.RetrieveRequest{Query: "asked", Scope: PersonScope("ann"), SessionID: "new"})
+			require.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
 			page, err := s.ShadowAnswers(ctx, &report.ShadowAnswersRequest{Limit: 4})
 			require.NoError(t, err)
 			require.Len(t, page.Answers, 4)

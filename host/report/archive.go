@@ -1,6 +1,10 @@
 package report
 
-import "github.com/memhost/memhost/abi"
+import (
+	"fmt"
+
+	"github.com/memhost/memhost/abi"
+)
 
 // RunArchive says in a run manifest that the slot keeps an archive.
 type RunArchive struct {
@@ -32,20 +36,26 @@ type ArchiveRequest struct {
 	After int64 `json:"after,omitempty"`
 	// Limit is a number of events; 0 means 1000, which is also the most.
 	Limit int64 `json:"limit,omitempty"`
-	// Scope and EventID, both or neither, ask for the entries of one event alone.
-	Scope   *abi.MemoryScope `json:"scope,omitempty"`
-	EventID string           `json:"event_id,omitempty"`
+	// Scope asks for the events of one scope alone, from every generation. Without agent_id it means those of all agents.
+	Scope *abi.MemoryScope `json:"scope,omitempty"`
+	// EventID or EventIDs, at most 500, ask for these events of Scope alone.
+	EventID  string   `json:"event_id,omitempty"`
+	EventIDs []string `json:"event_ids,omitempty"`
 }
 
-// Validate checks that after and limit are 0 or more.
+// Validate checks that after and limit are 0 or more, and that event ids come with a scope.
 func (x *ArchiveRequest) Validate() error {
 	switch {
 	case x.After < 0:
 		return invalid("after", "negative")
 	case x.Limit < 0:
 		return invalid("limit", "negative")
-	case (x.Scope == nil) != (x.EventID == ""):
-		return invalid("event_id", "want scope and event_id, or neither")
+	case x.Scope == nil && (x.EventID != "" || len(x.EventIDs) > 0):
+		return invalid("scope", "want the scope of the events")
+	case x.EventID != "" && len(x.EventIDs) > 0:
+		return invalid("event_ids", "want event_id or event_ids, not both")
+	case len(x.EventIDs) > MaxPage:
+		return invalid("event_ids", fmt.Sprintf("got %d, want at most %d", len(x.EventIDs), MaxPage))
 	}
 	return checkScope(x.Scope)
 }

@@ -69,13 +69,17 @@ func TestWhatIsWrittenIsReadBackEqual(t *testing.T) {
 func TestRequestsAreChecked(t *testing.T) {
 	scope := &abi.MemoryScope{RunID: "r"}
 	for want, request := range map[string]interface{ Validate() error }{
-		"after: negative": &report.ArchiveRequest{After: -1},
-		"limit: negative": &report.ArchiveRequest{Limit: -1},
-		"event_id: want scope and event_id, or neither": &report.ArchiveRequest{EventID: "e"},
-		"scope.persona_id: ":                            &report.ArchiveRequest{EventID: "e", Scope: scope},
-		"limit: want 0 to 500":                          &report.ShadowAnswersRequest{Limit: 501},
-		"scope.persona_id:":                             &report.ShadowAnswersRequest{Scope: scope},
-		"persona_id: ":                                  &report.PersonaRequest{RunID: "r"},
+		"after: negative":                     &report.ArchiveRequest{After: -1},
+		"limit: negative":                     &report.ArchiveRequest{Limit: -1},
+		"scope: want the scope of the events": &report.ArchiveRequest{EventID: "e"},
+		"event_ids: want event_id or event_ids, not both": &report.ArchiveRequest{EventID: "e", EventIDs: []string{"f"},
+			Scope: &abi.MemoryScope{RunID: "r", PersonaID: "u"}},
+		"event_ids: got 501, want at most 500": &report.ArchiveRequest{EventIDs: make([]string, 501),
+			Scope: &abi.MemoryScope{RunID: "r", PersonaID: "u"}},
+		"scope.persona_id: ":   &report.ArchiveRequest{EventID: "e", Scope: scope},
+		"limit: want 0 to 500": &report.ShadowAnswersRequest{Limit: 501},
+		"scope.persona_id:":    &report.ShadowAnswersRequest{Scope: scope},
+		"persona_id: ":         &report.PersonaRequest{RunID: "r"},
 	} {
 		err := request.Validate()
 		require.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), want)

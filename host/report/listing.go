@@ -65,6 +65,13 @@ type ScopeQuery struct {
 	After string
 	// Limit is the maximum number of scopes in the page; 0 means DefaultPage, more than MaxPage means MaxPage.
 	Limit int64
+	// Contains selects scopes whose ids, joined as "run / person / agent", contain this text, in upper or lower case.
+	// Empty means all.
+	Contains string
+	// OnlyOpen selects scopes with queued, pending or lost events.
+	OnlyOpen bool
+	// Counts fills ListedScope.Events and LastAt. A page may then be shorter: it ends once about 20,000 events are counted.
+	Counts bool
 }
 
 // ScopePage is a part of the list of scopes.
@@ -82,6 +89,10 @@ type ListedScope struct {
 	ScopeMapping
 	// Queued and Pending count the events that may still arrive in memory, Lost those that did not.
 	Queued, Pending, Lost int64
+	// Events counts the events in the ledger of the present generation, and LastAt is when the last of them was sent,
+	// RFC 3339; empty if that is unknown. Both are nil or empty unless ScopeQuery.Counts asked for them.
+	Events *int64
+	LastAt string
 }
 
 // EventQuery asks for a page of a scope's events.

@@ -121,7 +121,7 @@ func TestASearchFindsWordsAndMarksThem(t *testing.T) {
 	assert.Equal(t, []string{"te", "gre", "TE"}, hits)
 	b.run(t, search("绿茶"), said(all[2]), marks)
 	assert.Equal(t, []string{"绿茶"}, hits)
-	b.run(t, search("(.*"), says("Nothing on this page has these words."))
+	b.run(t, search("(.*"), says("0 of 3 turns have these words"), says("No turn has these words."))
 	b.clean(t)
 }
 

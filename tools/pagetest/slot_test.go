@@ -84,7 +84,7 @@ func demoSlot(t *testing.T) *slot {
 	run(t, t.TempDir(), "demo", "--data", dir)
 	report, err := demo()
 	require.NoError(t, err)
-	return serve(t, dir, address(t), "--runs", filepath.Dir(filepath.Dir(report)))
+	return serve(t, dir, address(t), "--set", "memory.archive=true", "--runs", filepath.Dir(filepath.Dir(report)))
 }
 
 // at opens a view of the slot's page and waits until it has content. It uses a different query each time to reload the

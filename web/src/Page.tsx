@@ -41,6 +41,9 @@ const views: View[] = [
   { id: "runs", title: "Runs", part: "runs", Is: Runs, needs: "runs" },
 ];
 
+// Mark is the icon of the page.
+const Mark = () => <svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d="M2 3h12v10H2zm2 2v2h8V5zm0 4v2h5V9z" /></svg>;
+
 type Link = { word: string; good: boolean };
 
 export function Page() {
@@ -64,7 +67,7 @@ export function Page() {
   if (inside && settings) return <Open settings={settings} />;
   return (
     <>
-      <header><h1>memhost</h1></header>
+      <header><h1><Mark />memhost</h1></header>
       <main id="main" tabIndex={-1}>
         {refused instanceof Problem && refused.status === 401 ? <Token first={refused} enter={() => setInside(true)} /> :
           refused ? <Failure of={refused} /> : null}
@@ -122,7 +125,7 @@ function Open({ settings }: { settings: Settings }) {
     <SlotContext.Provider value={slot}>
       <a class="skip" href="#main">Skip to the view</a>
       <header>
-        <h1>memhost</h1>
+        <h1><Mark />memhost</h1>
         <nav aria-label="Views"><ul id="views">{parts.map((v) => tab(v, v.part === view.part))}</ul></nav>
         <div class="tools">
           {settings.mode === "on" ? null : <span class="badge" title="This page was started to read only.">reading only</span>}

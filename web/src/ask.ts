@@ -1,6 +1,6 @@
 // Questions to the slot that more than one view asks.
 import { get, post } from "./api";
-import type { EventList, ListedScope, Scope, ScopeList } from "./wire";
+import type { ArchivePage, EventList, ListedScope, MemoryEvent, Scope, ScopeList } from "./wire";
 
 export const nameOf = (s: Scope) => [s.run_id, s.persona_id, s.agent_id].filter(Boolean).join(" / ");
 
@@ -24,6 +24,31 @@ export async function scopes(most: number): Promise<Found> {
   } while (next && list.length < most);
   list.sort((a, b) => nameOf(a.scope).localeCompare(nameOf(b.scope)));
   return { list, more: next !== "" };
+}
+
+// people reads scopes with the number of their events: at most 500, those that were active last first. Calls are many where
+// few scopes fit, or where these have many events.
+export async function people(q: { contains?: string; only_open?: boolean }): Promise<Found> {
+  const list: ListedScope[] = [];
+  let next = "";
+  for (let calls = 0; calls === 0 || (next && list.length < 500 && calls < 50); calls++) {
+    const page = await post<ScopeList>("/v1/scopes/list", { ...q, counts: true, limit: 500 - list.length, ...(next ? { after: next } : {}) });
+    list.push(...page.scopes);
+    next = page.next ?? "";
+  }
+  list.sort((a, b) => (b.last_at ?? "").localeCompare(a.last_at ?? "") || nameOf(a.scope).localeCompare(nameOf(b.scope)));
+  return { list, more: next !== "" };
+}
+
+// texts reads what was said from the archive, by event id: in these events, or in all of a person's.
+export async function texts(scope: object, ids?: string[]): Promise<Map<string, MemoryEvent>> {
+  const found = new Map<string, MemoryEvent>();
+  for (let after = 0; ;) {
+    const page = await post<ArchivePage>("/v1/archive/page", { scope, after, limit: 1000, ...(ids ? { event_ids: ids } : {}) });
+    for (const e of page.events) if (!found.has(e.event_id)) found.set(e.event_id, e);
+    if (!page.more || (ids && found.size >= ids.length)) return found;
+    after = page.last;
+  }
 }
 
 // choices are the scopes that a list of choices offers: one that is longer helps nobody.

@@ -72,8 +72,9 @@ func (a *Archive) ArchivePage(ctx context.Context, request *report.ArchiveReques
 		limit = int(min(request.Limit, pageEntries))
 	}
 	page := &report.ArchivePage{Events: []abi.MemoryEvent{}, Last: request.After, More: true}
+	wanted := newWanted(request)
 	for page.More && len(page.Events) < limit {
-		entries, more, err := a.readMatching(ctx, page.Last, limit-len(page.Events), mayHave(request.EventID))
+		entries, more, err := a.readMatching(ctx, page.Last, limit-len(page.Events), wanted.person, wanted.may)
 		if err != nil {
 			return nil, err
 		}
@@ -83,20 +84,51 @@ func (a *Archive) ArchivePage(ctx context.Context, request *report.ArchiveReques
 				return nil, err
 			}
 			page.Last = e.Seq
-			if askedFor(request, event) {
+			if wanted.has(event) {
 				page.Events = append(page.Events, *event)
 			}
 		}
 		page.More = more
-		if request.EventID == "" { // a single read, whatever it returned: a page is short where a segment ends
+		if request.Scope == nil { // a single read, whatever it returned: a page is short where a segment ends
 			break
 		}
 	}
 	return page, nil
 }
 
-// mayHave returns a quick test of an entry's JSON for an event id; nil if all entries have to be decoded. JSON leaves
-// these characters as they are.
+// wanted selects the events that an ArchiveRequest asks for.
+type wanted struct {
+	person string            // whose events they are; empty means anybody's
+	may    func([]byte) bool // a quick test of an entry's JSON; nil if all entries have to be decoded
+	scope  *abi.MemoryScope
+	ids    map[string]bool // nil means all
+}
+
+func newWanted(request *report.ArchiveRequest) *wanted {
+	w := &wanted{scope: request.Scope}
+	if w.scope == nil {
+		return w
+	}
+	w.person = w.scope.PersonaID
+	list := request.EventIDs
+	if request.EventID != "" {
+		list = []string{request.EventID}
+	}
+	for _, id := range list {
+		if w.ids == nil {
+			w.ids = map[string]bool{}
+		}
+		w.ids[id] = true
+	}
+	w.may = mayHave(w.person)
+	if len(list) == 1 {
+		w.may = mayHave(list[0])
+	}
+	return w
+}
+
+// mayHave returns a quick test of an entry's JSON for an id; nil if all entries have to be decoded. JSON leaves these
+// characters as they are.
 func mayHave(id string) func([]byte) bool {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" -_.:", r)
@@ -108,10 +140,10 @@ func mayHave(id string) func([]byte) bool {
 	return func(text []byte) bool { return bytes.Contains(text, quoted) }
 }
 
-// askedFor reports whether an event matches a request.
-func askedFor(request *report.ArchiveRequest, e *abi.MemoryEvent) bool {
-	s := request.Scope
-	return s == nil || e.EventID == request.EventID && e.RunID == s.RunID && e.UserID == s.PersonaID &&
+// has reports whether an event is wanted.
+func (w *wanted) has(e *abi.MemoryEvent) bool {
+	s := w.scope
+	return s == nil || (w.ids == nil || w.ids[e.EventID]) && e.RunID == s.RunID && e.UserID == s.PersonaID &&
 		(s.AgentID == "" || e.AgentID == s.AgentID)
 }
 

@@ -13,12 +13,13 @@ import (
 
 // Read returns up to limit entries with numbers beyond after that are not forgotten, and whether there may be more.
 func (a *Archive) Read(ctx context.Context, after int64, limit int) (entries []Entry, more bool, err error) {
-	return a.readMatching(ctx, after, limit, nil)
+	return a.readMatching(ctx, after, limit, "", nil)
 }
 
-// readMatching is Read for the entries whose JSON matches; nil means all. It tests an entry before it decodes it.
-func (a *Archive) readMatching(ctx context.Context, after int64, limit int, matches func([]byte) bool) (entries []Entry,
-	more bool, err error) {
+// readMatching is Read for the entries whose JSON matches; nil means all. It tests an entry before it decodes it. If
+// person is not empty, it skips segments without events of this person.
+func (a *Archive) readMatching(ctx context.Context, after int64, limit int, person string,
+	matches func([]byte) bool) (entries []Entry, more bool, err error) {
 	a.moving.RLock()
 	defer a.moving.RUnlock()
 	list, err := a.Segments(ctx)
@@ -28,6 +29,15 @@ func (a *Archive) readMatching(ctx context.Context, after int64, limit int, matc
 	for _, info := range list {
 		if info.Last <= after {
 			continue
+		}
+		if person != "" {
+			whose, known, err := a.peopleOf(ctx, info)
+			if err != nil {
+				return nil, false, err
+			}
+			if known && !whose.has(person) {
+				continue
+			}
 		}
 		entries, err := a.ofSegment(info, after, limit, matches)
 		if err != nil || len(entries) > 0 {

@@ -288,6 +288,30 @@ func (l *Ledger) HasEvents(ctx context.Context, space state.Space) (bool, error)
 	return len(records) > 0, state.ContractError(err)
 }
 
+// Activity counts the events of a space, and returns when the last of them was sent; the zero time if no entry says so.
+// It reads the space's entries, so it is right after any reset, forgetting, sweep or restore.
+func (l *Ledger) Activity(ctx context.Context, space state.Space) (events int64, last time.Time, err error) {
+	err = state.EachRecord(ctx, l.store, TableEntries, space[:], func(r state.KeyValue) error {
+		events++
+		if at := storedSentAt(r.Value); at.After(last) {
+			last = at
+		}
+		return nil
+	})
+	return events, last, err
+}
+
+// storedSentAt reads the time of sending from an Entry's stored form without decoding the rest.
+func storedSentAt(record []byte) (at time.Time) {
+	if len(record) < entryHead || record[len(Hash{})] == '{' {
+		return at // damaged, or the first format, which has no time
+	}
+	if ms := int64(binary.BigEndian.Uint64(record[len(Hash{})+1:])); ms > 0 {
+		at = time.UnixMilli(ms)
+	}
+	return at
+}
+
 // Put adds an event's entry to a batch, and updates the lists of unseen and of empty events.
 func Put(b *state.Batch, scope Scope, space state.Space, eventID string, e *Entry) {
 	key := Key(space, eventID)

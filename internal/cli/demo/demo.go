@@ -130,7 +130,7 @@ func (a *commands) demoConfig(listen string) (*config.Config, config.Options, er
 	}
 	o.Dir = dir
 	o.Flags["data"], o.Flags["condition"], o.Flags["listen"] = dir, "full_history", a.demoListen(listen)
-	o.Flags["memory.archive"] = false // the demo needs none
+	o.Flags["memory.archive"] = true // other memories are filled from it where the page compares them
 	for name, v := range map[string]string{"log-level": a.Flags.LogLevel, "log-format": a.Flags.LogFormat} {
 		if v != "" {
 			o.Flags[name] = v

@@ -29,8 +29,8 @@ const (
 	compareWithin = 2 * time.Minute
 )
 
-// comparer handles POST /v1/compare: it fills other memories with a scope's archive, each in a folder that is removed
-// afterwards, and asks them. They have no configuration, and so no address to call.
+// comparer handles POST /v1/compare. It asks a shadow as it is. It fills other memories with a scope's archive, each in
+// a folder that is removed afterwards; they have no configuration, and so no address to call.
 type comparer struct {
 	*commands
 	config  *config.Config
@@ -51,14 +51,22 @@ func (c *comparer) Compare(ctx context.Context, q *wire.CompareRequest) (*wire.C
 	defer c.busy.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, compareWithin)
 	defer cancel()
-	events, leftOut, err := c.events(ctx, q.Scope)
-	if err != nil {
-		return nil, err
-	}
-	answer := &wire.Comparison{Events: int64(len(events)), LeftOut: int64(leftOut), Answers: []wire.ComparedAnswer{}}
+	retrieve := &abi.RetrieveRequest{Query: q.Query, Scope: q.Scope, SessionID: "page"}
+	retrieve.Budget.MaxTokens = &q.MaxTokens
+	answer := &wire.Comparison{Answers: []wire.ComparedAnswer{}}
+	var events []abi.MemoryEvent
+	read := false
 	for _, name := range q.Providers {
-		a := wire.ComparedAnswer{Provider: name}
-		if err := c.ask(ctx, q, events, &a); err != nil {
+		a := wire.ComparedAnswer{Provider: name, Shadow: c.slot.HasShadow(name)}
+		if !a.Shadow && !read {
+			var leftOut int
+			var err error
+			if events, leftOut, err = c.events(ctx, q.Scope); err != nil {
+				return nil, err
+			}
+			read, answer.Events, answer.LeftOut = true, int64(len(events)), int64(leftOut)
+		}
+		if err := c.ask(ctx, retrieve, events, &a); err != nil {
 			if ctx.Err() != nil {
 				return nil, abi.WrapError(abi.CodeTimeout, "the comparison did not end within "+compareWithin.String(), err)
 			}
@@ -83,12 +91,24 @@ func (c *comparer) events(ctx context.Context, scope abi.MemoryScope) (events []
 		}
 	}
 	slices.SortStableFunc(listed, func(a, b report.ListedEvent) int { return strings.Compare(a.SentAt, b.SentAt) })
+	wanted := map[string]bool{}
 	for _, l := range listed[max(0, len(listed)-c.most):] {
-		page, err := c.archive.ArchivePage(ctx, &report.ArchiveRequest{Scope: &scope, EventID: l.EventID, Limit: 1})
+		wanted[l.EventID] = true
+	}
+	for q := (&report.ArchiveRequest{Scope: &scope}); len(wanted) > 0; {
+		page, err := c.archive.ArchivePage(ctx, q)
 		if err != nil {
 			return nil, 0, err
 		}
-		events = append(events, page.Events...)
+		for _, e := range page.Events {
+			if wanted[e.EventID] {
+				delete(wanted, e.EventID) // the archive may have it twice
+				events = append(events, e)
+			}
+		}
+		if q.After = page.Last; !page.More {
+			break
+		}
 	}
 	at := func(e abi.MemoryEvent) time.Time {
 		t, _ := abi.ParseTime(e.Timestamp) // it was checked when the event was recorded
@@ -98,9 +118,16 @@ func (c *comparer) events(ctx context.Context, scope abi.MemoryScope) (events []
 	return events, len(listed) - len(events), nil
 }
 
-// ask fills one memory, asks it, and removes it.
-func (c *comparer) ask(ctx context.Context, q *wire.CompareRequest, events []abi.MemoryEvent,
+// ask asks one memory: a shadow as it is, another one after it was filled, and then it is removed.
+func (c *comparer) ask(ctx context.Context, q *abi.RetrieveRequest, events []abi.MemoryEvent,
 	a *wire.ComparedAnswer) (err error) {
+	if a.Shadow {
+		result, err := c.slot.AskShadow(ctx, a.Provider, q)
+		if err == nil {
+			a.Take(result)
+		}
+		return err
+	}
 	all := c.Builtins() // a request must not make this process fetch a module
 	i := slices.IndexFunc(all, func(m *cli.Module) bool { return m.Serves(a.Provider) != nil })
 	if i < 0 {
@@ -143,20 +170,11 @@ func (c *comparer) ask(ctx context.Context, q *wire.CompareRequest, events []abi
 		}
 	}
 	a.FillMS = float64(time.Since(began).Microseconds()) / 1000
-	retrieve := &abi.RetrieveRequest{Query: q.Query, Scope: q.Scope, SessionID: "page"}
-	retrieve.Budget.MaxTokens = &q.MaxTokens
-	result, err := slot.Retrieve(ctx, retrieve)
-	if err != nil {
-		return err
+	result, err := slot.Retrieve(ctx, q)
+	if err == nil {
+		a.Take(result)
 	}
-	a.FormattedContext = result.FormattedContext
-	if t := result.Trace; t != nil {
-		a.LatencyMS = t.LatencyMS
-		if t.TokenCount != nil {
-			a.Tokens = *t.TokenCount
-		}
-	}
-	return nil
+	return err
 }
 
 // runsAlone reports whether a module without configuration has nothing to call: it declares no fixed address, and each

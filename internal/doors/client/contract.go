@@ -89,14 +89,7 @@ func (c *Client) Cluster(ctx context.Context) (*report.Cluster, error) {
 
 // ListScopes requests a page of the scopes that the slot knows. The slot must keep a listing.
 func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.ScopePage, error) {
-	values := url.Values{}
-	if q.After != "" {
-		values.Set("after", q.After)
-	}
-	if q.Limit > 0 {
-		values.Set("limit", strconv.FormatInt(min(q.Limit, report.MaxPage), 10))
-	}
-	list, err := get[wire.ScopeList](ctx, c, wire.OpListScopes, wire.PathScopes+"?"+values.Encode())
+	list, err := c.listScopes(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +97,26 @@ func (c *Client) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.S
 	for _, l := range list.Scopes {
 		page.Scopes = append(page.Scopes, report.ListedScope{ScopeMapping: report.ScopeMapping{Scope: l.Scope,
 			Generation: l.Generation, NativeScope: l.NativeScope, Since: l.Since}, Queued: l.Queued, Pending: l.Pending,
-			Lost: l.Lost})
+			Lost: l.Lost, Events: l.Events, LastAt: l.LastAt})
 	}
 	return page, nil
+}
+
+// listScopes asks for a plain page with GET, which every slot has.
+func (c *Client) listScopes(ctx context.Context, q *report.ScopeQuery) (*wire.ScopeList, error) {
+	limit := min(q.Limit, report.MaxPage)
+	if q.Contains != "" || q.OnlyOpen || q.Counts {
+		return post[wire.ScopeList](ctx, c, wire.OpSearchScopes, wire.PathScopesList, &wire.ScopeListRequest{After: q.After,
+			Limit: limit, Contains: q.Contains, OnlyOpen: q.OnlyOpen, Counts: q.Counts})
+	}
+	values := url.Values{}
+	if q.After != "" {
+		values.Set("after", q.After)
+	}
+	if limit > 0 {
+		values.Set("limit", strconv.FormatInt(limit, 10))
+	}
+	return get[wire.ScopeList](ctx, c, wire.OpListScopes, wire.PathScopes+"?"+values.Encode())
 }
 
 // ListEvents requests a page of a scope's events. The slot must keep a listing.

@@ -120,7 +120,7 @@ func (p *Page) knows(key string) bool {
 
 // reads lists the POST routes that change nothing.
 func reads() []string {
-	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathEventsList, wire.PathReadiness, wire.PathInventory,
+	return []string{wire.PathRetrieve, wire.PathFormat, wire.PathEventsList, wire.PathScopesList, wire.PathReadiness, wire.PathInventory,
 		wire.PathProvenance, wire.PathNativeQuery, wire.PathArchivePage, wire.PathRunsReport,
 		wire.PathShadowAnswers, wire.PathCompare}
 }

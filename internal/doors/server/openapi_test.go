@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata/openapi.json anew")
 // table lists every route of the door.
 func table() []string {
 	return []string{"POST /v1/events", "POST /v1/events/batch", "POST /v1/retrieve", "POST /v1/format",
-		"POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/scopes", "POST /v1/events/list",
+		"POST /v1/scopes", "POST /v1/scopes/reset", "GET /v1/scopes", "POST /v1/scopes/list", "POST /v1/events/list",
 		"GET /v1/operations", "GET /v1/modules", "GET /v1/cluster", "GET /v1/runs", "POST /v1/runs/report", "GET /v1/mode", "PUT /v1/mode",
 		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
 		"POST /v1/feedback", "POST /v1/forget", "POST /v1/forget/persona", "POST /v1/mutations", "POST /v1/provenance",
@@ -218,6 +218,7 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathMutations:  new(abi.NativeMutation),
 		wire.PathProvenance: new(abi.ProvenanceRequest), wire.PathNativeQuery: new(abi.NativeQuery),
 		wire.PathSwap: new(wire.SwapRequest), wire.PathEventsList: new(wire.EventListRequest),
+		wire.PathScopesList: new(wire.ScopeListRequest),
 		wire.PathRunsReport: new(wire.RunReportRequest), wire.PathImportConfirm: new(wire.ImportConfirm),
 		wire.PathArchivePage: new(report.ArchiveRequest), wire.PathArchiveEvents: new(abi.EventBatch),
 		wire.PathBackfill: new(wire.BackfillRequest), wire.PathBackfillPlan: new(wire.BackfillRequest),

@@ -29,7 +29,8 @@ func (s *Server) archiveRoutes() []route {
 		{method: http.MethodPost, path: wire.PathArchivePage, operation: wire.OpArchivePage, tag: tagArchive,
 			local: true, codes: unsupported, summary: "Read archived events",
 			about: "Page by page, in the order in which they were accepted: after is the last of the page before. " +
-				"An event that was recorded with two providers may occur twice. scope and event_id ask for one event.",
+				"An event that was recorded with two providers may occur twice. scope alone asks for one scope's events, with " +
+				"event_id or event_ids for these.",
 			request: &report.ArchiveRequest{After: 2000, Limit: 1000},
 			answer:  &report.ArchivePage{Events: []abi.MemoryEvent{*exampleEvent()}, Last: 2001},
 			handler: call(s, wire.OpArchivePage, func(ctx context.Context, q *report.ArchiveRequest) (*report.ArchivePage,

@@ -80,9 +80,9 @@ func (s *Server) followRoutes() []route {
 			})},
 		{method: http.MethodPost, path: wire.PathCompare, operation: wire.OpCompare, tag: tagFollow, local: true,
 			codes: []abi.Code{abi.CodeUnsupported, abi.CodeRateLimited}, summary: "Ask other memories the same question",
-			about: "Each is filled from the scope's archive with its newest 5000 events, in a folder that is removed " +
-				"afterwards, and asked once. Only built-in memories that need neither a server nor a model, with their " +
-				"default configuration. One comparison at a time.",
+			about: "A shadow of the slot is asked with what it has. Another memory is filled from the scope's archive with " +
+				"its newest 5000 events, in a folder that is removed afterwards, and asked once: only built-in memories " +
+				"that need neither a server nor a model, with their default configuration. One comparison at a time.",
 			request: &wire.CompareRequest{Scope: exampleScope(), Query: "What does she drink?",
 				Providers: []string{"bm25", "full_history"}},
 			answer: &wire.Comparison{Events: 212, Answers: []wire.ComparedAnswer{{Provider: "bm25", FormattedContext: "...",

@@ -33,8 +33,28 @@ func (s *Server) listRoutes() []route {
 			answer: &wire.ScopeList{Scopes: []wire.ListedScope{{Scope: exampleScope(), Generation: 1,
 				NativeScope: map[string]string{"user_id": "user_a"}, Since: "2026-03-01T09:00:02Z", Queued: 1}}, Default: &defaultScope},
 			handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				list, err := s.listScopes(r.Context(), r.URL.RawQuery)
+				q, err := scopeQuery(r.URL.RawQuery)
+				if err != nil {
+					s.answer(w, r, wire.OpListScopes, (*wire.ScopeList)(nil), err)
+					return
+				}
+				list, err := s.listScopes(r.Context(), q)
 				s.answer(w, r, wire.OpListScopes, list, err)
+			})},
+		{method: http.MethodPost, path: wire.PathScopesList, operation: wire.OpSearchScopes, tag: tagScopes, local: true,
+			summary: "Search the scopes that the slot knows", codes: unsupported,
+			about: "Like GET /v1/scopes, for the scopes whose ids contain a text or that have open events, with the number " +
+				"of their events and when the last one was sent. A page may be short, or empty, and have a next. The " +
+				"backend is not asked.",
+			request: &wire.ScopeListRequest{Limit: 50, Contains: "ann", Counts: true},
+			answer: &wire.ScopeList{Scopes: []wire.ListedScope{{Scope: exampleScope(), Generation: 1,
+				Since: "2026-03-01T09:00:02Z", Queued: 1, Events: new(int64(212)), LastAt: "2026-03-08T17:30:00Z"}}},
+			handler: call(s, wire.OpSearchScopes, func(ctx context.Context, q *wire.ScopeListRequest) (*wire.ScopeList, error) {
+				if err := q.Validate(); err != nil {
+					return nil, err
+				}
+				return s.listScopes(ctx, &report.ScopeQuery{After: q.After, Limit: q.Limit, Contains: q.Contains,
+					OnlyOpen: q.OnlyOpen, Counts: q.Counts})
 			})},
 		{method: http.MethodPost, path: wire.PathEventsList, operation: wire.OpListEvents, tag: tagMemory, local: true,
 			summary: "List a scope's events with their receipts", codes: unsupported,
@@ -73,11 +93,7 @@ func (s *Server) listRoutes() []route {
 	}
 }
 
-func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList, error) {
-	q, err := scopeQuery(query)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) listScopes(ctx context.Context, q *report.ScopeQuery) (*wire.ScopeList, error) {
 	if s.options.Listing == nil {
 		return nil, noListing()
 	}
@@ -91,7 +107,8 @@ func (s *Server) listScopes(ctx context.Context, query string) (*wire.ScopeList,
 			continue // callers of this door may not name it
 		}
 		list.Scopes = append(list.Scopes, wire.ListedScope{Scope: l.Scope, Generation: l.Generation,
-			NativeScope: l.NativeScope, Since: l.Since, Queued: l.Queued, Pending: l.Pending, Lost: l.Lost})
+			NativeScope: l.NativeScope, Since: l.Since, Queued: l.Queued, Pending: l.Pending, Lost: l.Lost,
+			Events: l.Events, LastAt: l.LastAt})
 	}
 	return list, nil
 }

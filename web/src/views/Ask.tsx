@@ -42,7 +42,8 @@ function Form({ found, manifest, modules, about }: { found: Scopes; manifest: Ma
       const maxTokens = Number(tokens.current?.value);
       const result = await post<Result>("/v1/retrieve", { query: asked, scope, session_id: "page", budget: { max_tokens: maxTokens } });
       return <><Answer result={result} scope={scope} />
-        <Others key={`${asked} ${maxTokens}`} {...{ result, query: asked, maxTokens, scope, manifest, modules }} /></>;
+        <Others key={`${asked} ${maxTokens}`} {...{ result, query: asked, maxTokens, scope, manifest, modules }} />
+        <Technical result={result} /></>;
     });
   };
   return (
@@ -69,15 +70,24 @@ function Answer({ result, scope }: { result: Result; scope: Scope }) {
           <h3>Context</h3>
           {result.formatted_context === "" ? <p>There is no memory for this question.</p> :
             <Context text={result.formatted_context} evidence={result.evidence} />}
-          <Facts of={[["tokens", t?.token_count], ["cut", t?.truncated ? "yes" : ""],
+          <Facts of={[["tokens", t?.token_count === undefined ? "" : `${t.token_count}${t.truncated ? ", cut to the budget" : ""}`],
+            ["took", t?.latency_ms === undefined ? "" : `${t.latency_ms} ms`],
             ["complete", t?.consistency ? <State of={t.consistency} /> : null], ["warnings", t?.warnings ?? []]]} />
           {result.formatted_context === "" ? null : <Copy text={result.formatted_context} />}
         </section>
-        <section class="card"><h3>Why</h3><Found result={result} scope={scope} /></section>
+        <section class="card why" aria-label="Why" tabIndex={0}><h3>Why</h3><Found result={result} scope={scope} /></section>
       </div>
-      <section class="card"><h3>Native calls</h3><Waterfall of={t ?? {}} /></section>
+    </>
+  );
+}
+
+// Technical is how the answer came about, for whoever looks for a fault.
+function Technical({ result }: { result: Result }) {
+  return (
+    <>
+      <section class="card"><h3>Where the time went</h3><Waterfall of={result.trace ?? {}} /></section>
       <details><summary>Raw: the backend's answers as they came</summary><Json of={result.raw} /></details>
-      <details><summary>Trace</summary><Json of={t} /></details>
+      <details><summary>Trace</summary><Json of={result.trace} /></details>
     </>
   );
 }

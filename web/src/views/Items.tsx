@@ -78,13 +78,14 @@ export function Items(p: Props) {
           <ol class="turns">{list.map(({ evidence: e, native }) => (
             <li class={`turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`}>
               <p class="said">{textOf(e.text, native).split("\n").map((line) => <span class="line"><Words search={p.search}>{line}</Words></span>)}</p>
-              <p class="quiet row">
-                {e.superseded ? <State of="open">replaced</State> : null}
-                {e.valid_at ? <span>valid from <Time at={e.valid_at} /></span> : e.created_at ?
+              <div class="quiet row about">
+                {e.superseded ? <span title="The memory says that this holds no longer. It does not say what took its place.">
+                  <State of="open">replaced</State></span> : null}
+                {e.valid_at ? <span>holds from <Time at={e.valid_at} /></span> : e.created_at ?
                   <span>{e.time_basis === "event" ? "said " : "made "}<Time at={e.created_at} /></span> : null}
                 {e.invalid_at ?? e.expired_at ? <span>until <Time at={e.invalid_at ?? e.expired_at} /></span> : null}
-              </p>
-              <p class="quiet row">
+              </div>
+              <div class="quiet row about">
                 {(e.source_event_ids ?? []).length === 0 ? "source turns not known" : "from"}
                 {(e.source_event_ids ?? []).slice(0, 12).map((id) => <button type="button" class="link" title={p.texts.get(id)}
                   onClick={() => p.look(e.native_id ?? id)}><Words>{id}</Words></button>)}
@@ -94,7 +95,7 @@ export function Items(p: Props) {
                   onClick={() => setCorrecting(correcting === e.native_id ? "" : e.native_id ?? "")}>correct</button> : null}
                 {p.forgets && slot.settings.mode === "on" && e.native_id ? <button type="button" class="link bad"
                   aria-label={`Forget ${e.native_id}`} onClick={() => forget(e.native_id ?? "")}>forget</button> : null}
-              </p>
+              </div>
               {correcting !== "" && correcting === e.native_id ? <form onSubmit={(event) => correct(event, e.native_id ?? "")}>
                 <label class="wide">What is right?<textarea dir="auto" class="words" required rows={2} /></label>
                 <button class="act">Correct it</button></form> : null}

@@ -2,13 +2,13 @@
 import { Time } from "../parts/Time";
 import type { Line } from "../wire";
 
-const [height, left, below] = [150, 44, 18];
+const [height, left, below] = [180, 44, 18];
 const minute = 60_000;
 
 const quantile = (sorted: number[], q: number) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
 
 export function Latency({ lines, now }: { lines: Line[]; now: number }) {
-  const width = Math.max(320, Math.min(960, innerWidth - 64)); // so that its text has the size of other text
+  const width = Math.max(320, Math.min(1500, innerWidth - 84)); // so that its text has the size of other text
   const last = Math.floor(now / minute);
   const minutes = new Map<number, number[]>();
   for (const l of lines) {

@@ -20,10 +20,10 @@ export function Operations({ of }: { of: Line[] }) {
             <span class="spark" aria-hidden="true"><span style={{ inlineSize: `${(100 * (l.latency_ms ?? 0)) / most}%` }} /></span>
             <span class="number">{l.latency_ms} ms</span>
           </button>
+          {l === chosen ? <section class="inside"><h3>{`Where the ${l.latency_ms} ms of ${l.operation} went`}</h3>
+            <Layers of={l} /><Waterfall of={{ ...l, host_ms: undefined }} /></section> : null}
         </li>
       ))}</ul>
-      {chosen ? <section class="card"><h3>{`Where the ${chosen.latency_ms} ms of ${chosen.operation} went`}</h3>
-        <Layers of={chosen} /><Waterfall of={{ ...chosen, host_ms: undefined }} /></section> : null}
     </>
   );
 }

@@ -1,82 +1,88 @@
 // People: a list of whom the slot knows, and of one, what was said beside what the memory made of it.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
-import { choices, nameOf, scopes } from "../ask";
+import { nameOf, people } from "../ask";
 import { Loaded, useLoad } from "../parts/Loaded";
-import { Time } from "../parts/Time";
+import { Ago } from "../parts/Time";
 import { Words } from "../parts/Words";
 import { go, type Query } from "../route";
-import { fits, partOf } from "../search";
+import { partOf } from "../search";
 import { useLines } from "../slot";
 import type { ListedScope, Manifest } from "../wire";
 import { Import } from "./Import";
 import { Person } from "./Person";
 
 const shownAtOnce = 100;
-const most = 20_000; // that a search looks at: the list before it reads 500
+const pause = 150; // ms after the last key before a search starts
 
 export function People({ about }: { about: Query }) {
-  const [whole, readWhole] = useState(false);
-  const [got, again] = useLoad(() => Promise.all([whole ? scopes(most) : choices(), get<Manifest>("/v1/manifest")]), [whole]);
   const chosen = about.scope ?? "";
-  // the list is read again when somebody comes for the first time, and not with each turn
-  const [asked, ask] = useState(0);
-  useLines((line) => { if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) ask((n) => n + 1); });
+  const [typed, setTyped] = useState("");
+  const [open, setOpen] = useState(false);
+  const [asked, ask] = useState({ contains: "", open: false });
+  const [got, again] = useLoad(() => people({ contains: asked.contains.trim(), only_open: asked.open }), [asked]);
+  // who is chosen, who may not be in the list
+  const [one] = useLoad(() => (chosen === "" ? Promise.resolve(undefined) : people({ contains: chosen }).then((p) =>
+    p.list.find((s) => nameOf(s.scope) === chosen))), [chosen]);
+  const [manifest] = useLoad(() => get<Manifest>("/v1/manifest"), []);
   const [importing, setImporting] = useState(false);
-  const empty = got && "data" in got && got.data[0].list.length === 0;
-  const beyond = chosen !== "" && got && "data" in got && got.data[0].more &&
-    !got.data[0].list.some((s) => nameOf(s.scope) === chosen);
-  useEffect(() => { if (beyond) readWhole(true); }, [beyond]);
-  useEffect(() => { if (asked > 0 && empty && !importing) void again(); }, [asked]);
+  useEffect(() => {
+    if (typed === asked.contains && open === asked.open) return undefined;
+    const timer = setTimeout(() => ask({ contains: typed, open }), open === asked.open ? pause : 0);
+    return () => clearTimeout(timer);
+  }, [typed, open, asked]);
+  // the list is read again when somebody comes for the first time, and not with each turn
+  const list = got && "data" in got ? got.data.list : undefined;
+  const everybody = asked.contains === "" && !asked.open;
+  const empty = list?.length === 0 && everybody;
+  const [recorded, note] = useState(0);
+  useLines((line) => { if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) note((n) => n + 1); });
+  useEffect(() => { if (recorded > 0 && empty && !importing) void again(); }, [recorded]);
+  const alone = everybody && list?.length === 1 ? list[0] : undefined;
+  const person = chosen === "" ? alone : one && "data" in one ? one.data : undefined;
   return (
-    <Loaded got={got}>{([{ list, more }, manifest]) => {
-      const one = list.find((s) => nameOf(s.scope) === chosen) ?? (list.length === 1 ? list[0] : undefined);
-      return (
-        <div class={`people ${one ? "chosen" : ""}`}>
-          <section class="list" aria-label="People">
-            <h2>People</h2>
-            {list.length === 0 ? null : <List list={list} more={more} chosen={one} searched={() => readWhole(true)}
-              choose={(s) => go("people", { scope: nameOf(s.scope) })} />}
-            <Import first={list.length === 0} started={() => setImporting(true)} done={() => { setImporting(false); void again(); }} />
-          </section>
-          {one ? <Person key={`${nameOf(one.scope)} ${about.event}`} of={one} manifest={manifest} event={about.event} /> : list.length === 0 ? null :
+    <div class={`people ${person ? "chosen" : ""}`}>
+      <section class="list" aria-label="People">
+        <h2>People</h2>
+        {empty || !got ? null : <form role="search" onSubmit={(e) => e.preventDefault()}>
+          <label class="wide">Search by id<input type="search" value={typed} dir="auto" class="words"
+            onInput={(e) => setTyped(e.currentTarget.value)} /></label>
+          <label class="check"><input type="checkbox" checked={open} onChange={(e) => setOpen(e.currentTarget.checked)} />
+            With open matters</label>
+        </form>}
+        <Loaded got={got}>{({ list: found, more }) => (empty ? null :
+          <List list={found} more={more} search={asked.contains} chosen={person ? nameOf(person.scope) : chosen} />)}</Loaded>
+        {got ? <Import first={Boolean(empty)} started={() => setImporting(true)} done={() => { setImporting(false); void again(); }} /> : null}
+      </section>
+      {person && manifest && "data" in manifest ?
+        <Person key={`${nameOf(person.scope)} ${about.event}`} of={person} manifest={manifest.data} event={about.event} /> :
+        chosen !== "" ? <Loaded got={one}>{(found) => (found ? null :
+          <section class="hint quiet"><p>The slot does not know <Words>{chosen}</Words>.</p></section>)}</Loaded> :
+          empty || !list ? null :
             <section class="hint quiet"><p>Choose a person to see what was said, and what the memory made of it.</p></section>}
-        </div>
-      );
-    }}</Loaded>
+    </div>
   );
 }
 
 interface ListProps {
   list: ListedScope[];
   more: boolean;
-  chosen?: ListedScope;
-  choose: (s: ListedScope) => void;
-  searched: () => void;
+  search: string;
+  chosen: string;
 }
 
-function List({ list, more, chosen, choose, searched }: ListProps) {
-  const [search, setSearch] = useState("");
+function List({ list, more, search, chosen }: ListProps) {
   const wanted = partOf(search);
-  const found = useMemo(() => list.filter((s) => fits(wanted, nameOf(s.scope))), [list, search]);
-  const [open, setOpen] = useState(false);
-  const shown = found.filter((s) => !open || s.queued + s.pending + s.lost > 0);
   return (
     <>
-      <form role="search" onSubmit={(e) => e.preventDefault()}>
-        <label class="wide">Search by id<input type="search" value={search} dir="auto" class="words"
-          onInput={(e) => { setSearch(e.currentTarget.value); if (more) searched(); }} /></label>
-        <label class="check"><input type="checkbox" checked={open} onChange={(e) => { setOpen(e.currentTarget.checked); if (more) searched(); }} />
-          With open matters</label>
-      </form>
-      <p class="quiet" role="status">{`${shown.length}${more ? " or more" : ""} ${shown.length === 1 ? "person" : "people"}` +
-        (shown.length > shownAtOnce ? `, the first ${shownAtOnce} are shown: search for others` : "")}</p>
-      <ul class="persons">{shown.slice(0, shownAtOnce).map((s) => (
+      <p class="quiet" role="status">{`${list.length}${more ? " or more" : ""} ${list.length === 1 ? "person" : "people"}` +
+        (list.length > shownAtOnce || more ? `, the first ${Math.min(shownAtOnce, list.length)} are shown: search for others` : "")}</p>
+      <ul class="persons">{list.slice(0, shownAtOnce).map((s) => (
         <li key={nameOf(s.scope)}>
-          <button type="button" class="person" aria-pressed={s === chosen} onClick={() => choose(s)}>
+          <button type="button" class="person" aria-pressed={nameOf(s.scope) === chosen} onClick={() => go("people", { scope: nameOf(s.scope) })}>
             <span class="grow"><b><Words search={wanted}>{s.scope.persona_id}</Words></b>
               <small><Words search={wanted}>{[s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ")}</Words></small></span>
-            <span class="quiet since"><Time at={s.since} /></span>
+            <span class="quiet figures"><span>{turns(s.events)}</span><Ago at={s.last_at || s.since} /></span>
             {s.queued + s.pending > 0 ? <span class="badge wait">{`${s.queued + s.pending} open`}</span> : null}
             {s.lost > 0 ? <span class="badge bad">{`${s.lost} lost`}</span> : null}
           </button>
@@ -85,3 +91,6 @@ function List({ list, more, chosen, choose, searched }: ListProps) {
     </>
   );
 }
+
+// turns is a number of turns in words.
+export const turns = (n?: number) => (n === undefined ? "" : `${n.toLocaleString("en-GB")} ${n === 1 ? "turn" : "turns"}`);

@@ -62,11 +62,11 @@ export function TurnChange({ of: { listed, said }, items, scope, provider, archi
   };
   return (
     <>
-      <p class="quiet row change">
+      <span class="row change">
         {forgets && archive && said ? <button type="button" class="link" aria-label={`Correct ${id}`} aria-expanded={correcting}
           onClick={() => correct(!correcting)}>correct</button> : null}
         <button type="button" class="link bad" aria-label={`Forget ${id}`} onClick={forget}>forget</button>
-      </p>
+      </span>
       {correcting && said ? <form ref={form} onSubmit={replace}>
         {said.messages.map((m) => <label class="wide">{m.name || m.role}
           <textarea dir="auto" class="words" required rows={3}>{m.content ?? ""}</textarea></label>)}

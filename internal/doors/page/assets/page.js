@@ -4,7 +4,7 @@
 import { render } from "./preact.js";
 
 // src/Page.tsx
-import { useEffect as useEffect11, useMemo as useMemo3, useRef as useRef11, useState as useState20 } from "./preact.js";
+import { useEffect as useEffect11, useMemo as useMemo2, useRef as useRef11, useState as useState20 } from "./preact.js";
 
 // src/api.ts
 var key = "";
@@ -60,13 +60,13 @@ var useToken = (token) => {
   key = token;
 };
 async function follow(before, each, up) {
-  for (let pause = 1e3; ; pause = Math.min(2 * pause, 1e4)) {
+  for (let pause2 = 1e3; ; pause2 = Math.min(2 * pause2, 1e4)) {
     try {
       const response = await fetch(at("/v1/operations?past=true"), { headers: headers(), credentials: "omit", cache: "no-store" });
       if (!response.ok || !response.body) {
         throw new Problem(await response.json().catch(() => ({})), response.status);
       }
-      pause = 1e3;
+      pause2 = 1e3;
       up(true);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
@@ -87,7 +87,7 @@ async function follow(before, each, up) {
       up(false, e);
       if (e instanceof Problem && (e.status === 401 || e.status === 501)) return;
     }
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    await new Promise((resolve) => setTimeout(resolve, pause2));
   }
 }
 
@@ -167,11 +167,24 @@ function Failure({ of }) {
 // src/parts/Time.tsx
 import { jsx as jsx4 } from "./preact.js";
 var format = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+var dayFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+var hourFormat = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
 var zone = format.resolvedOptions().timeZone;
-function Time({ at: at3 }) {
+function Time({ at: at3, part }) {
   if (!at3) return null;
   const when = new Date(at3);
-  return /* @__PURE__ */ jsx4("time", { dateTime: at3, title: at3, class: "time", children: Number.isNaN(when.getTime()) ? at3 : format.format(when) });
+  const text = part === "day" ? dayFormat : part === "hour" ? hourFormat : format;
+  return /* @__PURE__ */ jsx4("time", { dateTime: at3, title: at3, class: "time", children: Number.isNaN(when.getTime()) ? at3 : text.format(when) });
+}
+var dayOf = (at3) => at3 && !Number.isNaN(Date.parse(at3)) ? dayFormat.format(new Date(at3)) : "";
+var relative = new Intl.RelativeTimeFormat("en-GB", { numeric: "auto", style: "short" });
+var units = [["minute", 60], ["hour", 3600], ["day", 86400]];
+function Ago({ at: at3 }) {
+  if (!at3) return null;
+  const seconds = (Date.now() - Date.parse(at3)) / 1e3;
+  if (Number.isNaN(seconds) || seconds < 0 || seconds > 7 * 86400) return /* @__PURE__ */ jsx4(Time, { at: at3, part: "day" });
+  const [unit, size] = units.toReversed().find(([, s]) => seconds >= s) ?? ["second", 1];
+  return /* @__PURE__ */ jsx4("time", { dateTime: at3, title: format.format(new Date(at3)), class: "time", children: unit === "second" ? "just now" : relative.format(-Math.floor(seconds / size), unit) });
 }
 
 // src/kept.ts
@@ -232,16 +245,36 @@ var asked = (s) => ({
   persona_id: s.persona_id,
   ...s.agent_id ? { agent_id: s.agent_id } : {}
 });
-async function scopes(most3) {
+async function scopes(most2) {
   const list = [];
   let next = "";
   do {
     const page = await get(`/v1/scopes?limit=500${next ? `&after=${encodeURIComponent(next)}` : ""}`);
     list.push(...page.scopes);
     next = page.next ?? "";
-  } while (next && list.length < most3);
+  } while (next && list.length < most2);
   list.sort((a, b) => nameOf(a.scope).localeCompare(nameOf(b.scope)));
   return { list, more: next !== "" };
+}
+async function people(q) {
+  const list = [];
+  let next = "";
+  for (let calls = 0; calls === 0 || next && list.length < 500 && calls < 50; calls++) {
+    const page = await post("/v1/scopes/list", { ...q, counts: true, limit: 500 - list.length, ...next ? { after: next } : {} });
+    list.push(...page.scopes);
+    next = page.next ?? "";
+  }
+  list.sort((a, b) => (b.last_at ?? "").localeCompare(a.last_at ?? "") || nameOf(a.scope).localeCompare(nameOf(b.scope)));
+  return { list, more: next !== "" };
+}
+async function texts(scope, ids) {
+  const found = /* @__PURE__ */ new Map();
+  for (let after = 0; ; ) {
+    const page = await post("/v1/archive/page", { scope, after, limit: 1e3, ...ids ? { event_ids: ids } : {} });
+    for (const e of page.events) if (!found.has(e.event_id)) found.set(e.event_id, e);
+    if (!page.more || ids && found.size >= ids.length) return found;
+    after = page.last;
+  }
 }
 var choices = () => scopes(500);
 async function events(q, limit) {
@@ -423,7 +456,7 @@ function Found({ result, scope }) {
   const { evidence, formatted_context: context, trace } = result;
   const all = new TextEncoder().encode(context).length || 1;
   const tokens = (e) => Math.round((trace?.token_count ?? 0) * bytesOf(e) / all);
-  const most3 = Math.max(1, ...evidence.map(tokens));
+  const most2 = Math.max(1, ...evidence.map(tokens));
   const [fits2, left2] = [evidence.filter((e) => bytesOf(e) > 0), evidence.filter((e) => bytesOf(e) === 0)];
   const item = (e) => {
     const i = evidence.indexOf(e);
@@ -432,7 +465,7 @@ function Found({ result, scope }) {
         /* @__PURE__ */ jsx15("mark", { class: `e${i % 6} rank`, children: String(e.rank) }),
         /* @__PURE__ */ jsx15("span", { class: "grow", children: /* @__PURE__ */ jsx15(Words, { children: e.text || shownText(context, e) || e.native_id }) })
       ] }),
-      bytesOf(e) > 0 ? /* @__PURE__ */ jsx15("div", { class: "bar", role: "img", "aria-label": `about ${tokens(e)} tokens`, children: /* @__PURE__ */ jsx15("span", { class: `e${i % 6}`, style: { inlineSize: `${100 * tokens(e) / most3}%` } }) }) : null,
+      bytesOf(e) > 0 ? /* @__PURE__ */ jsx15("div", { class: "bar", role: "img", "aria-label": `about ${tokens(e)} tokens`, children: /* @__PURE__ */ jsx15("span", { class: `e${i % 6}`, style: { inlineSize: `${100 * tokens(e) / most2}%` } }) }) : null,
       /* @__PURE__ */ jsxs6("p", { class: "quiet", children: [
         bytesOf(e) > 0 ? `about ${tokens(e)} tokens` : "not in the context",
         e.score === void 0 ? "" : ` · score ${Number(e.score.toPrecision(4))}`,
@@ -469,12 +502,23 @@ function alone(m) {
   };
   return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
 }
+var mostAsked = 8;
 function Others({ result, query, maxTokens, scope, manifest, modules }) {
-  const names = modules.filter(alone).flatMap((m) => declaredBy(m).providers.map((p) => p.name)).filter((name) => name !== manifest.provider && name !== "no_memory").sort();
-  const usual = names.filter((name) => ["bm25", "full_history", "recall"].includes(name));
-  const [chosen, choose] = useState4(new Set(usual.length > 0 ? usual : names.slice(0, 2)));
+  const shadows = (manifest.followers ?? []).filter((f) => f.role === "shadow").map((f) => f.provider);
+  const filled = !manifest.archive ? [] : modules.filter(alone).flatMap((m) => declaredBy(m).providers.map((p) => p.name)).filter((name) => name !== manifest.provider && name !== "no_memory" && !shadows.includes(name)).sort();
+  const names = [...shadows, ...filled];
+  const usual = filled.filter((name) => ["bm25", "full_history", "recall"].includes(name));
+  const [chosen, choose] = useState4(new Set([...shadows, ...usual.length > 0 ? usual : filled.slice(0, 2)].slice(0, mostAsked)));
   const [said, start] = useDoing();
-  if (names.length === 0) return null;
+  const choice = (name) => /* @__PURE__ */ jsxs7("label", { class: "check", children: [
+    /* @__PURE__ */ jsx16("input", { type: "checkbox", checked: chosen.has(name), onChange: (e) => {
+      const next = new Set(chosen);
+      if (e.currentTarget.checked) next.add(name);
+      else next.delete(name);
+      choose(next);
+    } }),
+    name
+  ] });
   const ask = (e) => {
     e.preventDefault();
     void start("filling the other memories, and asking them", async () => {
@@ -489,24 +533,22 @@ function Others({ result, query, maxTokens, scope, manifest, modules }) {
   };
   return /* @__PURE__ */ jsxs7("section", { class: "card", children: [
     /* @__PURE__ */ jsx16("h3", { children: "What would another memory give?" }),
-    manifest.archive ? /* @__PURE__ */ jsxs7("form", { onSubmit: ask, class: "others", children: [
-      /* @__PURE__ */ jsxs7("fieldset", { class: "choices", children: [
-        /* @__PURE__ */ jsx16("legend", { class: "quiet", children: "Memories that need no server and no model. Each is filled from the archive, with at most 5,000 turns of this person, asked once, and removed." }),
-        names.map((name) => /* @__PURE__ */ jsxs7("label", { class: "check", children: [
-          /* @__PURE__ */ jsx16("input", { type: "checkbox", checked: chosen.has(name), onChange: (e) => {
-            const next = new Set(chosen);
-            if (e.currentTarget.checked) next.add(name);
-            else next.delete(name);
-            choose(next);
-          } }),
-          name
-        ] }))
+    names.length === 0 ? null : /* @__PURE__ */ jsxs7("form", { onSubmit: ask, class: "others", children: [
+      shadows.length === 0 ? null : /* @__PURE__ */ jsxs7("fieldset", { class: "choices", children: [
+        /* @__PURE__ */ jsx16("legend", { class: "quiet", children: "Shadows: they get every turn, and are asked with what they have." }),
+        shadows.map(choice)
       ] }),
-      /* @__PURE__ */ jsx16("button", { class: "act", disabled: chosen.size === 0, children: "Ask them, too" })
-    ] }) : /* @__PURE__ */ jsxs7("p", { class: "quiet", children: [
-      "They are filled from the archive, which ",
-      /* @__PURE__ */ jsx16("code", { children: "memory.archive: true" }),
-      " turns on."
+      filled.length === 0 ? null : /* @__PURE__ */ jsxs7("fieldset", { class: "choices", children: [
+        /* @__PURE__ */ jsx16("legend", { class: "quiet", children: "Memories that need no server and no model. Each is filled from the archive, with at most 5,000 turns of this person, asked once, and removed." }),
+        filled.map(choice)
+      ] }),
+      /* @__PURE__ */ jsx16("button", { class: "act", disabled: chosen.size === 0 || chosen.size > mostAsked, children: "Ask them, too" }),
+      chosen.size > mostAsked ? /* @__PURE__ */ jsx16("small", { children: `at most ${mostAsked} at a time` }) : null
+    ] }),
+    manifest.archive ? null : /* @__PURE__ */ jsxs7("p", { class: "quiet", children: [
+      "Other memories are filled from the archive, which this slot does not keep: start it with ",
+      /* @__PURE__ */ jsx16("code", { children: "memhost run --set memory.archive=true" }),
+      ", and what is recorded from then on can be compared."
     ] }),
     said
   ] });
@@ -522,7 +564,7 @@ function Compared({ of: c, result, serving }) {
     },
     ...c.answers.map((a) => ({
       name: a.provider,
-      role: "",
+      role: a.shadow ? "shadow" : "",
       context: a.formatted_context,
       tokens: a.tokens,
       ms: a.latency_ms,
@@ -530,18 +572,18 @@ function Compared({ of: c, result, serving }) {
       error: a.error
     }))
   ];
-  const most3 = Math.max(1, ...columns.map((o) => o.tokens));
+  const most2 = Math.max(1, ...columns.map((o) => o.tokens));
   const served = new Set(lines2(result.formatted_context));
   const others = new Set(c.answers.flatMap((a) => lines2(a.formatted_context)));
   return /* @__PURE__ */ jsxs7(Fragment3, { children: [
-    /* @__PURE__ */ jsx16("p", { class: "quiet", children: `Each was filled with ${c.events} turns` + (c.left_out > 0 ? `; ${c.left_out} were left out` : "") + ". Lines that only one side has are marked." }),
+    /* @__PURE__ */ jsx16("p", { class: "quiet", children: (c.answers.every((a) => a.shadow) ? "" : `Each was filled with ${c.events} turns` + (c.left_out > 0 ? `; ${c.left_out} were left out` : "") + ". ") + "Lines that only one side has are marked." }),
     /* @__PURE__ */ jsx16("div", { class: "columns compared", children: columns.map((o, i) => /* @__PURE__ */ jsxs7("section", { children: [
       /* @__PURE__ */ jsxs7("h4", { children: [
         /* @__PURE__ */ jsx16(Words, { children: o.name }),
         o.role ? /* @__PURE__ */ jsx16("span", { class: "badge", children: o.role }) : null
       ] }),
       o.error ? /* @__PURE__ */ jsx16(Failure, { of: o.error }) : /* @__PURE__ */ jsxs7(Fragment3, { children: [
-        /* @__PURE__ */ jsx16("div", { class: "bar", role: "img", "aria-label": `${o.tokens} tokens`, children: /* @__PURE__ */ jsx16("span", { class: "e0", style: { inlineSize: `${100 * o.tokens / most3}%` } }) }),
+        /* @__PURE__ */ jsx16("div", { class: "bar", role: "img", "aria-label": `${o.tokens} tokens`, children: /* @__PURE__ */ jsx16("span", { class: "e0", style: { inlineSize: `${100 * o.tokens / most2}%` } }) }),
         /* @__PURE__ */ jsx16("p", { class: "quiet", children: `${o.tokens} tokens · ${Number((o.ms ?? 0).toPrecision(3))} ms` + (o.fill === void 0 ? "" : ` · filled in ${Math.round(o.fill)} ms`) }),
         o.context === "" ? /* @__PURE__ */ jsx16("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx16(
           "pre",
@@ -554,7 +596,7 @@ function Compared({ of: c, result, serving }) {
           }
         )
       ] })
-    ] }, o.name)) })
+    ] }, `${i} ${o.name}`)) })
   ] });
 }
 var lines2 = (context) => context.split("\n").map((l) => l.trim().replace(/^(?:-|m?\d+)?\s*\[[^\]]*\]\s*/, "")).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
@@ -639,7 +681,8 @@ function Form({ found, manifest, modules, about: about2 }) {
       const result = await post("/v1/retrieve", { query: asked2, scope, session_id: "page", budget: { max_tokens: maxTokens } });
       return /* @__PURE__ */ jsxs10(Fragment4, { children: [
         /* @__PURE__ */ jsx19(Answer, { result, scope }),
-        /* @__PURE__ */ jsx19(Others, { ...{ result, query: asked2, maxTokens, scope, manifest, modules } }, `${asked2} ${maxTokens}`)
+        /* @__PURE__ */ jsx19(Others, { ...{ result, query: asked2, maxTokens, scope, manifest, modules } }, `${asked2} ${maxTokens}`),
+        /* @__PURE__ */ jsx19(Technical, { result })
       ] });
     });
   };
@@ -665,27 +708,29 @@ function Form({ found, manifest, modules, about: about2 }) {
 }
 function Answer({ result, scope }) {
   const t = result.trace;
-  return /* @__PURE__ */ jsxs10(Fragment4, { children: [
-    /* @__PURE__ */ jsxs10("div", { class: "columns", children: [
-      /* @__PURE__ */ jsxs10("section", { class: "card", children: [
-        /* @__PURE__ */ jsx19("h3", { children: "Context" }),
-        result.formatted_context === "" ? /* @__PURE__ */ jsx19("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx19(Context, { text: result.formatted_context, evidence: result.evidence }),
-        /* @__PURE__ */ jsx19(Facts, { of: [
-          ["tokens", t?.token_count],
-          ["cut", t?.truncated ? "yes" : ""],
-          ["complete", t?.consistency ? /* @__PURE__ */ jsx19(State, { of: t.consistency }) : null],
-          ["warnings", t?.warnings ?? []]
-        ] }),
-        result.formatted_context === "" ? null : /* @__PURE__ */ jsx19(Copy, { text: result.formatted_context })
-      ] }),
-      /* @__PURE__ */ jsxs10("section", { class: "card", children: [
-        /* @__PURE__ */ jsx19("h3", { children: "Why" }),
-        /* @__PURE__ */ jsx19(Found, { result, scope })
-      ] })
-    ] }),
+  return /* @__PURE__ */ jsx19(Fragment4, { children: /* @__PURE__ */ jsxs10("div", { class: "columns", children: [
     /* @__PURE__ */ jsxs10("section", { class: "card", children: [
-      /* @__PURE__ */ jsx19("h3", { children: "Native calls" }),
-      /* @__PURE__ */ jsx19(Waterfall, { of: t ?? {} })
+      /* @__PURE__ */ jsx19("h3", { children: "Context" }),
+      result.formatted_context === "" ? /* @__PURE__ */ jsx19("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx19(Context, { text: result.formatted_context, evidence: result.evidence }),
+      /* @__PURE__ */ jsx19(Facts, { of: [
+        ["tokens", t?.token_count === void 0 ? "" : `${t.token_count}${t.truncated ? ", cut to the budget" : ""}`],
+        ["took", t?.latency_ms === void 0 ? "" : `${t.latency_ms} ms`],
+        ["complete", t?.consistency ? /* @__PURE__ */ jsx19(State, { of: t.consistency }) : null],
+        ["warnings", t?.warnings ?? []]
+      ] }),
+      result.formatted_context === "" ? null : /* @__PURE__ */ jsx19(Copy, { text: result.formatted_context })
+    ] }),
+    /* @__PURE__ */ jsxs10("section", { class: "card why", "aria-label": "Why", tabIndex: 0, children: [
+      /* @__PURE__ */ jsx19("h3", { children: "Why" }),
+      /* @__PURE__ */ jsx19(Found, { result, scope })
+    ] })
+  ] }) });
+}
+function Technical({ result }) {
+  return /* @__PURE__ */ jsxs10(Fragment4, { children: [
+    /* @__PURE__ */ jsxs10("section", { class: "card", children: [
+      /* @__PURE__ */ jsx19("h3", { children: "Where the time went" }),
+      /* @__PURE__ */ jsx19(Waterfall, { of: result.trace ?? {} })
     ] }),
     /* @__PURE__ */ jsxs10("details", { children: [
       /* @__PURE__ */ jsx19("summary", { children: "Raw: the backend's answers as they came" }),
@@ -693,7 +738,7 @@ function Answer({ result, scope }) {
     ] }),
     /* @__PURE__ */ jsxs10("details", { children: [
       /* @__PURE__ */ jsx19("summary", { children: "Trace" }),
-      /* @__PURE__ */ jsx19(Json, { of: t })
+      /* @__PURE__ */ jsx19(Json, { of: result.trace })
     ] })
   ] });
 }
@@ -1021,11 +1066,11 @@ import { useEffect as useEffect4, useRef as useRef6, useState as useState8 } fro
 
 // src/views/Latency.tsx
 import { Fragment as Fragment7, jsx as jsx24, jsxs as jsxs15 } from "./preact.js";
-var [height, left, below] = [150, 44, 18];
+var [height, left, below] = [180, 44, 18];
 var minute = 6e4;
 var quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
 function Latency({ lines: lines4, now }) {
-  const width = Math.max(320, Math.min(960, innerWidth - 64));
+  const width = Math.max(320, Math.min(1500, innerWidth - 84));
   const last = Math.floor(now / minute);
   const minutes = /* @__PURE__ */ new Map();
   for (const l of lines4) {
@@ -1037,9 +1082,9 @@ function Latency({ lines: lines4, now }) {
     return { m, n: ms.length, p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) };
   }).toSorted((a, b) => a.m - b.m);
   if (points.length === 0) return /* @__PURE__ */ jsx24("p", { class: "quiet", children: "Nothing ended in the last hour." });
-  const most3 = Math.max(...points.map((p) => p.p99)) || 1;
+  const most2 = Math.max(...points.map((p) => p.p99)) || 1;
   const x = (m) => left + (m - last + 59) / 59 * (width - left - 4);
-  const y = (ms) => height - below - ms / most3 * (height - below - 8);
+  const y = (ms) => height - below - ms / most2 * (height - below - 8);
   const path = (of) => points.map((p, i) => `${i === 0 ? "M" : "L"}${x(p.m).toFixed(1)} ${y(p[of]).toFixed(1)}`).join(" ");
   const told = points.at(-1);
   return /* @__PURE__ */ jsxs15("figure", { class: "plot", children: [
@@ -1051,8 +1096,8 @@ function Latency({ lines: lines4, now }) {
         "aria-label": `Latency by minute. Last: p50 ${told?.p50} ms, p99 ${told?.p99} ms of ${told?.n} operations.`,
         children: [
           [0, 0.5, 1].map((part) => [
-            /* @__PURE__ */ jsx24("line", { x1: left, x2: width - 4, y1: y(part * most3), y2: y(part * most3), class: "grid" }),
-            /* @__PURE__ */ jsx24("text", { x: left - 6, y: y(part * most3) + 4, "text-anchor": "end", children: Number((part * most3).toPrecision(2)) })
+            /* @__PURE__ */ jsx24("line", { x1: left, x2: width - 4, y1: y(part * most2), y2: y(part * most2), class: "grid" }),
+            /* @__PURE__ */ jsx24("text", { x: left - 6, y: y(part * most2) + 4, "text-anchor": "end", children: Number((part * most2).toPrecision(2)) })
           ]),
           /* @__PURE__ */ jsx24("text", { x: left, y: height - 3, children: "an hour ago" }),
           /* @__PURE__ */ jsx24("text", { x: width - 4, y: height - 3, "text-anchor": "end", children: "now" }),
@@ -1086,27 +1131,27 @@ import { Fragment as Fragment8, jsx as jsx25, jsxs as jsxs16 } from "./preact.js
 function Operations({ of }) {
   const [chosen, choose] = useState7(null);
   if (of.length === 0) return /* @__PURE__ */ jsx25("p", { class: "quiet", children: "None yet: each is shown here as it ends." });
-  const most3 = Math.max(...of.map((l) => l.latency_ms ?? 0)) || 1;
-  return /* @__PURE__ */ jsxs16(Fragment8, { children: [
-    /* @__PURE__ */ jsx25("ul", { class: "operations", children: of.map((l) => /* @__PURE__ */ jsx25("li", { children: /* @__PURE__ */ jsxs16("button", { type: "button", class: "row plain", "aria-pressed": l === chosen, onClick: () => choose(l === chosen ? null : l), children: [
+  const most2 = Math.max(...of.map((l) => l.latency_ms ?? 0)) || 1;
+  return /* @__PURE__ */ jsx25(Fragment8, { children: /* @__PURE__ */ jsx25("ul", { class: "operations", children: of.map((l) => /* @__PURE__ */ jsxs16("li", { children: [
+    /* @__PURE__ */ jsxs16("button", { type: "button", class: "row plain", "aria-pressed": l === chosen, onClick: () => choose(l === chosen ? null : l), children: [
       /* @__PURE__ */ jsx25(Time, { at: l.at }),
       /* @__PURE__ */ jsxs16("span", { class: "grow", children: [
         l.operation,
         l.origin ? /* @__PURE__ */ jsx25("span", { class: "badge", children: l.origin }) : null
       ] }),
       l.code ? /* @__PURE__ */ jsx25(State, { of: "error", children: l.code }) : null,
-      /* @__PURE__ */ jsx25("span", { class: "spark", "aria-hidden": "true", children: /* @__PURE__ */ jsx25("span", { style: { inlineSize: `${100 * (l.latency_ms ?? 0) / most3}%` } }) }),
+      /* @__PURE__ */ jsx25("span", { class: "spark", "aria-hidden": "true", children: /* @__PURE__ */ jsx25("span", { style: { inlineSize: `${100 * (l.latency_ms ?? 0) / most2}%` } }) }),
       /* @__PURE__ */ jsxs16("span", { class: "number", children: [
         l.latency_ms,
         " ms"
       ] })
-    ] }) }, `${l.at} ${l.operation}`)) }),
-    chosen ? /* @__PURE__ */ jsxs16("section", { class: "card", children: [
-      /* @__PURE__ */ jsx25("h3", { children: `Where the ${chosen.latency_ms} ms of ${chosen.operation} went` }),
-      /* @__PURE__ */ jsx25(Layers, { of: chosen }),
-      /* @__PURE__ */ jsx25(Waterfall, { of: { ...chosen, host_ms: void 0 } })
+    ] }),
+    l === chosen ? /* @__PURE__ */ jsxs16("section", { class: "inside", children: [
+      /* @__PURE__ */ jsx25("h3", { children: `Where the ${l.latency_ms} ms of ${l.operation} went` }),
+      /* @__PURE__ */ jsx25(Layers, { of: l }),
+      /* @__PURE__ */ jsx25(Waterfall, { of: { ...l, host_ms: void 0 } })
     ] }) : null
-  ] });
+  ] }, `${l.at} ${l.operation}`)) }) });
 }
 function Layers({ of }) {
   const [all, backend, plugin] = [of.latency_ms ?? 0, of.backend_ms ?? 0, of.plugin_ms ?? 0];
@@ -1519,7 +1564,7 @@ function older(params2) {
 }
 
 // src/views/People.tsx
-import { useEffect as useEffect9, useMemo as useMemo2, useState as useState16 } from "./preact.js";
+import { useEffect as useEffect9, useState as useState16 } from "./preact.js";
 
 // src/views/Import.tsx
 import { useEffect as useEffect5, useState as useState12 } from "./preact.js";
@@ -1710,13 +1755,13 @@ function TurnChange({ of: { listed, said }, items, scope, provider, archive, for
   const replace = async (e) => {
     e.preventDefault();
     if (!said || !form.current) return;
-    const texts = [...form.current.querySelectorAll("textarea")].map((t) => t.value);
+    const texts2 = [...form.current.querySelectorAll("textarea")].map((t) => t.value);
     if (!await confirm("Correct this turn?", `${goes} The corrected turn is recorded in its place, at the same time in the same session.`, "Correct it")) return;
     await start("correcting", async () => {
       const written = await post("/v1/events", {
         ...said,
         event_id: corrected.current,
-        messages: said.messages.map((m, i) => ({ ...m, content: texts[i] }))
+        messages: said.messages.map((m, i) => ({ ...m, content: texts2[i] }))
       });
       if (written.status !== "committed" && written.status !== "queued") {
         throw new Error(`The corrected turn is ${written.status}: the turn stays as it is.`);
@@ -1728,7 +1773,7 @@ function TurnChange({ of: { listed, said }, items, scope, provider, archive, for
     });
   };
   return /* @__PURE__ */ jsxs24(Fragment14, { children: [
-    /* @__PURE__ */ jsxs24("p", { class: "quiet row change", children: [
+    /* @__PURE__ */ jsxs24("span", { class: "row change", children: [
       forgets && archive && said ? /* @__PURE__ */ jsx33(
         "button",
         {
@@ -1758,46 +1803,43 @@ function TurnChange({ of: { listed, said }, items, scope, provider, archive, for
 
 // src/views/Conversation.tsx
 import { Fragment as Fragment15, jsx as jsx34, jsxs as jsxs25 } from "./preact.js";
-var wordsIn = ({ listed, said }) => [listed.event_id, ...(said?.messages ?? []).flatMap((m) => [m.name || m.role, m.content ?? ""])].join("\n");
-function Conversation({ turns: listed, archive, search, turn, lit, items, changes, look }) {
-  const turns = listed.map((t) => ({ ...t, said: t.said ?? heardIn(items, t.listed) }));
-  const first = lit.size > 0 ? [...lit][0] : turn;
+var atOf = (t) => t.said?.timestamp ?? t.listed.sent_at;
+function Conversation({ turns: turns2, none, archive, search, turn, lit, made: madeOf, changes, look }) {
+  const first = lit.size > 0 ? turns2.find((t) => lit.has(t.listed.event_id))?.listed.event_id : turn;
   useEffect6(() => {
     document.getElementById(`turn ${first}`)?.scrollIntoView({ block: "nearest" });
   }, [first]);
-  const found = turns.filter((t) => fits(search, wordsIn(t)));
-  if (turns.length === 0) return /* @__PURE__ */ jsx34(Empty, { children: /* @__PURE__ */ jsx34("p", { children: "Nothing was recorded in this generation." }) });
-  if (found.length === 0) return /* @__PURE__ */ jsx34("p", { class: "quiet", children: "Nothing on this page has these words." });
+  if (none) return /* @__PURE__ */ jsx34(Empty, { children: /* @__PURE__ */ jsx34("p", { children: "Nothing was recorded in this generation." }) });
+  if (turns2.length === 0) return /* @__PURE__ */ jsx34("p", { class: "quiet", children: "No turn has these words." });
   const sessions = /* @__PURE__ */ new Map();
-  for (const t of found) {
+  for (const t of turns2) {
     const session = t.listed.session_id || t.said?.session_id || "";
     sessions.set(session, [...sessions.get(session) ?? [], t]);
   }
-  const madeOf = (id) => items.filter((i) => i.evidence.source_event_ids?.includes(id));
   return /* @__PURE__ */ jsxs25(Fragment15, { children: [
     archive ? null : /* @__PURE__ */ jsx34("p", { class: "quiet", children: "The slot keeps no text of what was said unless memory.archive is on: what stands here is what the memory kept word for word." }),
     [...sessions].map(([session, list]) => /* @__PURE__ */ jsxs25("section", { class: "session", children: [
       /* @__PURE__ */ jsxs25("h4", { children: [
         "Session ",
-        /* @__PURE__ */ jsx34(Words, { children: session })
+        /* @__PURE__ */ jsx34(Words, { children: session }),
+        /* @__PURE__ */ jsx34(Time, { at: atOf(list[0]), part: "day" })
       ] }),
       /* @__PURE__ */ jsx34("ol", { class: "turns", children: list.map((t) => {
         const id = t.listed.event_id;
-        const made = madeOf(id);
+        const made = madeOf.get(id) ?? [];
         return /* @__PURE__ */ jsxs25("li", { id: `turn ${id}`, class: `turn ${id === turn ? "looked" : ""} ${lit.has(id) ? "lit" : ""}`, children: [
-          /* @__PURE__ */ jsxs25("p", { class: "quiet row", children: [
-            /* @__PURE__ */ jsx34(Time, { at: t.said?.timestamp ?? t.listed.sent_at }),
-            " ",
-            /* @__PURE__ */ jsx34(Words, { search, children: id }),
-            t.listed.state === "committed" ? null : /* @__PURE__ */ jsx34(State, { of: t.listed.state }),
-            made.length > 0 ? /* @__PURE__ */ jsx34("button", { type: "button", class: "link", "aria-pressed": id === turn, onClick: () => look(id), children: `${made.length} in memory` }) : null
-          ] }),
           (t.said?.messages ?? []).map((m) => /* @__PURE__ */ jsxs25("p", { class: `said ${m.role === "user" ? "user" : ""}`, children: [
             /* @__PURE__ */ jsx34("b", { children: /* @__PURE__ */ jsx34(Words, { search, children: m.name || m.role }) }),
             " ",
             /* @__PURE__ */ jsx34(Words, { search, children: m.content ?? "" })
           ] })),
-          changes ? /* @__PURE__ */ jsx34(TurnChange, { of: t, items: made, archive, ...changes }) : null
+          /* @__PURE__ */ jsxs25("div", { class: "quiet row about", children: [
+            /* @__PURE__ */ jsx34(Time, { at: atOf(t), part: dayOf(atOf(t)) === dayOf(atOf(list[0])) ? "hour" : void 0 }),
+            /* @__PURE__ */ jsx34("span", { class: "id", children: /* @__PURE__ */ jsx34(Words, { search, children: id }) }),
+            t.listed.state === "committed" ? null : /* @__PURE__ */ jsx34(State, { of: t.listed.state }),
+            made.length > 0 ? /* @__PURE__ */ jsx34("button", { type: "button", class: "link", "aria-pressed": id === turn, onClick: () => look(id), children: `${made.length} in memory` }) : null,
+            changes ? /* @__PURE__ */ jsx34(TurnChange, { of: t, items: made, archive, ...changes }) : null
+          ] })
         ] }, id);
       }) })
     ] }))
@@ -1868,10 +1910,10 @@ function Items(p) {
       ] }),
       /* @__PURE__ */ jsx35("ol", { class: "turns", children: list.map(({ evidence: e, native }) => /* @__PURE__ */ jsxs26("li", { class: `turn item ${e.native_id === p.item ? "looked" : ""} ${p.turn !== "" ? "lit" : ""}`, children: [
         /* @__PURE__ */ jsx35("p", { class: "said", children: textOf(e.text, native).split("\n").map((line) => /* @__PURE__ */ jsx35("span", { class: "line", children: /* @__PURE__ */ jsx35(Words, { search: p.search, children: line }) })) }),
-        /* @__PURE__ */ jsxs26("p", { class: "quiet row", children: [
-          e.superseded ? /* @__PURE__ */ jsx35(State, { of: "open", children: "replaced" }) : null,
+        /* @__PURE__ */ jsxs26("div", { class: "quiet row about", children: [
+          e.superseded ? /* @__PURE__ */ jsx35("span", { title: "The memory says that this holds no longer. It does not say what took its place.", children: /* @__PURE__ */ jsx35(State, { of: "open", children: "replaced" }) }) : null,
           e.valid_at ? /* @__PURE__ */ jsxs26("span", { children: [
-            "valid from ",
+            "holds from ",
             /* @__PURE__ */ jsx35(Time, { at: e.valid_at })
           ] }) : e.created_at ? /* @__PURE__ */ jsxs26("span", { children: [
             e.time_basis === "event" ? "said " : "made ",
@@ -1882,7 +1924,7 @@ function Items(p) {
             /* @__PURE__ */ jsx35(Time, { at: e.invalid_at ?? e.expired_at })
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsxs26("p", { class: "quiet row", children: [
+        /* @__PURE__ */ jsxs26("div", { class: "quiet row about", children: [
           (e.source_event_ids ?? []).length === 0 ? "source turns not known" : "from",
           (e.source_event_ids ?? []).slice(0, 12).map((id) => /* @__PURE__ */ jsx35(
             "button",
@@ -1942,24 +1984,28 @@ function textOf(text, native) {
 // src/views/Person.tsx
 import { Fragment as Fragment17, jsx as jsx36, jsxs as jsxs27 } from "./preact.js";
 var pageSize = 50;
+var wholeAtOnce = 1e3;
+var [mostItems, mostSearched] = [500, 5e3];
 function Person({ of, manifest, event }) {
   const slot = useSlot();
   const scope = asked(of.scope);
   const name = nameOf(of.scope);
   const can = (capability) => manifest.capabilities.capabilities.includes(capability);
   const [before, setBefore] = useState15([]);
+  const [nth, setNth] = useState15(0);
   const [typed2, setTyped] = useState15("");
   const search = useMemo(() => wordsOf(typed2), [typed2]);
   const [turn, lookAtTurn] = useState15(event ?? "");
   const [item, lookAtItem] = useState15("");
   const at3 = before.at(-1) ?? "";
-  const [turns, readTurns] = useLoad(async () => {
-    const page = await events({ scope, ...at3 ? { after: at3 } : {} }, pageSize);
-    const said = manifest.archive ? await Promise.all(page.events.map((e) => post("/v1/archive/page", { scope, event_id: e.event_id, limit: 1 }).then((p) => p.events[0], () => void 0))) : [];
-    const list = page.events.map((e, i) => ({ listed: e, said: said[i] }));
-    return { list: list.toSorted(byTime), next: page.next, generation: page.generation };
-  }, [at3]);
-  const [items, readItems] = useLoad(() => can("provenance") ? itemsOf(scope) : Promise.resolve(null), []);
+  const whole = search.words.length > 0 || (of.events ?? Infinity) <= wholeAtOnce;
+  const [turns2, readTurns] = useLoad(async () => {
+    const page2 = whole ? await allEvents(scope) : await events({ scope, ...at3 ? { after: at3 } : {} }, pageSize);
+    const said2 = manifest.archive ? await texts(scope, whole ? void 0 : page2.events.map((e) => e.event_id)).catch(() => void 0) : void 0;
+    const list2 = page2.events.map((e) => ({ listed: e, said: said2?.get(e.event_id) }));
+    return { list: list2.toSorted(byTime), next: page2.next, whole };
+  }, [at3, whole]);
+  const [items, readItems] = useLoad(() => can("provenance") ? itemsOf(scope, search.words.length > 0 ? mostSearched : mostItems) : Promise.resolve(null), [search.words.length > 0 && (of.events ?? Infinity) > mostItems]);
   const soon = useRef9(0);
   useEffect8(() => () => clearTimeout(soon.current), []);
   useLines((line) => {
@@ -1970,16 +2016,47 @@ function Person({ of, manifest, event }) {
       void readItems();
     }, 1e3);
   });
-  const data = turns && "data" in turns ? turns.data : void 0;
+  const data = turns2 && "data" in turns2 ? turns2.data : void 0;
   const has = items && "data" in items ? items.data?.list ?? [] : [];
-  const texts = new Map((data?.list ?? []).map((t) => [t.listed.event_id, textOf2(t.said)]));
+  const made = useMemo(() => {
+    const by = /* @__PURE__ */ new Map();
+    for (const i of has) for (const id of i.evidence.source_event_ids ?? []) by.set(id, [...by.get(id) ?? [], i]);
+    return by;
+  }, [items]);
+  const list = useMemo(
+    () => (data?.list ?? []).map((t) => ({ ...t, said: t.said ?? heardIn(made.get(t.listed.event_id) ?? [], t.listed) })),
+    [data, made]
+  );
+  const found = useMemo(() => list.filter((t) => fits(search, wordsIn(t))), [list, search]);
+  const pages = Math.max(1, Math.ceil(found.length / pageSize));
+  const page = Math.min(nth, pages - 1);
+  const shown = data?.whole ? found.slice(page * pageSize, (page + 1) * pageSize) : found;
+  const lit = new Set(has.filter((i) => i.evidence.native_id === item).flatMap((i) => i.evidence.source_event_ids ?? []));
+  useEffect8(() => setNth(0), [typed2]);
+  useEffect8(() => {
+    const first = found.findIndex((t) => lit.size > 0 ? lit.has(t.listed.event_id) : t.listed.event_id === turn);
+    if (first >= 0) setNth(Math.floor(first / pageSize));
+  }, [item, turn, data !== void 0]);
+  const said = new Map(list.map((t) => [t.listed.event_id, textOf2(t.said)]));
   const count = of.queued + of.pending + of.lost;
+  const many = items && "data" in items && items.data?.more;
   return /* @__PURE__ */ jsxs27("section", { class: "one", "aria-label": `What is known about ${name}`, children: [
     /* @__PURE__ */ jsxs27("div", { class: "row head", children: [
-      /* @__PURE__ */ jsx36("h2", { class: "grow", children: /* @__PURE__ */ jsx36(Words, { children: of.scope.persona_id }) }),
-      /* @__PURE__ */ jsx36(Link, { to: "ask", about: { scope: name }, children: "Ask about this person" }),
-      /* @__PURE__ */ jsx36(Link, { to: "turns", about: { scope: name }, children: count > 0 ? `${count} open matters` : "Outcomes, forget, erase" }),
-      /* @__PURE__ */ jsx36(Export, { scope: of.scope, turns: data?.list ?? [], items: has })
+      /* @__PURE__ */ jsxs27("div", { class: "grow", children: [
+        /* @__PURE__ */ jsx36("h2", { children: /* @__PURE__ */ jsx36(Words, { children: of.scope.persona_id }) }),
+        /* @__PURE__ */ jsxs27("p", { class: "quiet", children: [
+          [of.events === void 0 ? "" : countOf(of.events, "turn"), has.length > 0 ? `${countOf(has.length, "item")}${many ? " or more" : ""} in ${manifest.provider}` : ""].filter(Boolean).join(" · "),
+          of.last_at ? /* @__PURE__ */ jsxs27(Fragment17, { children: [
+            " · last recorded ",
+            /* @__PURE__ */ jsx36(Ago, { at: of.last_at })
+          ] }) : null
+        ] })
+      ] }),
+      /* @__PURE__ */ jsxs27("p", { class: "buttons", children: [
+        /* @__PURE__ */ jsx36(Link, { to: "ask", about: { scope: name }, children: "Ask about this person" }),
+        /* @__PURE__ */ jsx36(Link, { to: "turns", about: { scope: name }, children: count > 0 ? countOf(count, "open matter") : "Outcomes, forget, erase" }),
+        /* @__PURE__ */ jsx36(Export, { scope: of.scope, manifest })
+      ] })
     ] }),
     /* @__PURE__ */ jsx36("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: /* @__PURE__ */ jsxs27("label", { class: "wide", children: [
       "Search in what was said and what is known",
@@ -1995,18 +2072,20 @@ function Person({ of, manifest, event }) {
       )
     ] }) }),
     /* @__PURE__ */ jsxs27("div", { class: "columns both", children: [
-      /* @__PURE__ */ jsxs27("section", { "aria-label": "What was said", children: [
+      /* @__PURE__ */ jsxs27("section", { "aria-label": "What was said", tabIndex: 0, children: [
         /* @__PURE__ */ jsx36("h3", { children: "What was said" }),
-        /* @__PURE__ */ jsx36(Loaded, { got: turns, children: (page) => /* @__PURE__ */ jsxs27(Fragment17, { children: [
+        /* @__PURE__ */ jsx36(Loaded, { got: turns2, children: ({ next }) => /* @__PURE__ */ jsxs27(Fragment17, { children: [
+          search.words.length === 0 ? null : /* @__PURE__ */ jsx36("p", { class: "quiet", role: "status", children: data?.whole ? `${found.length} of ${countOf(list.length, "turn")} ${found.length === 1 ? "has" : "have"} these words` : "searching all turns" }),
           /* @__PURE__ */ jsx36(
             Conversation,
             {
-              turns: page.list,
+              turns: shown,
+              none: list.length === 0,
               archive: Boolean(manifest.archive),
               search,
               turn,
-              lit: new Set(has.filter((i) => i.evidence.native_id === item).flatMap((i) => i.evidence.source_event_ids ?? [])),
-              items: has,
+              lit,
+              made,
               changes: slot.settings.mode === "on" && (can("forget") || Boolean(manifest.archive)) ? {
                 scope,
                 provider: manifest.provider,
@@ -2022,24 +2101,28 @@ function Person({ of, manifest, event }) {
               }
             }
           ),
-          before.length === 0 && !page.next ? null : /* @__PURE__ */ jsxs27("p", { class: "buttons", children: [
-            /* @__PURE__ */ jsx36("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
-            /* @__PURE__ */ jsx36("button", { type: "button", disabled: !page.next, onClick: () => setBefore([...before, page.next ?? ""]), children: "Next page" })
-          ] })
+          data?.whole ? pages === 1 ? null : /* @__PURE__ */ jsx36(Pages, { first: page === 0, last: page === pages - 1, turn: (by) => setNth(page + by) }) : before.length === 0 && !next ? null : /* @__PURE__ */ jsx36(
+            Pages,
+            {
+              first: before.length === 0,
+              last: !next,
+              turn: (by) => setBefore(by < 0 ? before.slice(0, -1) : [...before, next ?? ""])
+            }
+          )
         ] }) })
       ] }),
-      /* @__PURE__ */ jsxs27("section", { "aria-label": "What the memory made of it", children: [
+      /* @__PURE__ */ jsxs27("section", { "aria-label": "What the memory made of it", tabIndex: 0, children: [
         /* @__PURE__ */ jsx36("h3", { children: `What ${manifest.provider} made of it` }),
-        /* @__PURE__ */ jsx36(Loaded, { got: items, children: (found) => found === null ? /* @__PURE__ */ jsx36("p", { class: "quiet", children: `${manifest.provider} cannot list what it has. Ask shows what it gives for a question.` }) : /* @__PURE__ */ jsx36(
+        /* @__PURE__ */ jsx36(Loaded, { got: items, children: (known) => known === null ? /* @__PURE__ */ jsx36("p", { class: "quiet", children: `${manifest.provider} cannot list what it has. Ask shows what it gives for a question.` }) : /* @__PURE__ */ jsx36(
           Items,
           {
-            of: found.list,
-            more: found.more,
-            reason: found.reason,
+            of: known.list,
+            more: known.more,
+            reason: known.reason,
             search,
             item,
             turn,
-            texts,
+            texts: said,
             scope,
             look: (id) => {
               lookAtItem(id === item ? "" : id);
@@ -2049,7 +2132,7 @@ function Person({ of, manifest, event }) {
               lookAtTurn(id);
               lookAtItem("");
             },
-            byTurn: async () => fromTurns(scope, (data?.list ?? []).map((t) => t.listed.event_id)),
+            byTurn: async () => fromTurns(scope, shown.map((t) => t.listed.event_id)),
             corrects: can("apply_feedback"),
             forgets: can("forget"),
             changed: () => {
@@ -2062,10 +2145,25 @@ function Person({ of, manifest, event }) {
     ] })
   ] });
 }
+var countOf = (n, what) => `${n.toLocaleString("en-GB")} ${what}${n === 1 ? "" : "s"}`;
+var Pages = ({ first, last, turn }) => /* @__PURE__ */ jsxs27("p", { class: "buttons", children: [
+  /* @__PURE__ */ jsx36("button", { type: "button", disabled: first, onClick: () => turn(-1), children: "Page before" }),
+  /* @__PURE__ */ jsx36("button", { type: "button", disabled: last, onClick: () => turn(1), children: "Next page" })
+] });
+var wordsIn = ({ listed, said }) => [listed.event_id, ...(said?.messages ?? []).flatMap((m) => [m.name || m.role, m.content ?? ""])].join("\n");
+async function allEvents(scope) {
+  const all = await events({ scope }, 500);
+  while (all.next) {
+    const more = await events({ scope, after: all.next }, 500);
+    all.events.push(...more.events);
+    all.next = more.next;
+  }
+  return all;
+}
 var byTime = (a, b) => (a.said?.timestamp ?? a.listed.sent_at ?? "").localeCompare(b.said?.timestamp ?? b.listed.sent_at ?? "") || a.listed.event_id.localeCompare(b.listed.event_id);
 var textOf2 = (e) => (e?.messages ?? []).map((m) => m.content ?? "").join("\n");
 function heardIn(items, { event_id: id, session_id: session }) {
-  const of = items.filter((i) => i.evidence.source_event_ids?.length === 1 && i.evidence.source_event_ids[0] === id);
+  const of = items.filter((i) => i.evidence.source_event_ids?.length === 1);
   const whole = of.map((i) => i.native).find((n) => Array.isArray(n?.messages));
   if (whole) return whole;
   const messages = of.map((i) => i.native).filter((n) => typeof n?.speaker === "string" && typeof n.text === "string").map((n) => ({ role: n?.speaker === "user" ? "user" : "assistant", name: n?.speaker, content: n?.text }));
@@ -2080,8 +2178,7 @@ function heardIn(items, { event_id: id, session_id: session }) {
     turn_id: ""
   };
 }
-var mostItems = 500;
-async function itemsOf(scope) {
+async function itemsOf(scope, most2) {
   const list = [];
   let cursor = "";
   try {
@@ -2095,7 +2192,7 @@ async function itemsOf(scope) {
       });
       list.push(...page.items);
       cursor = page.next_cursor ?? "";
-    } while (cursor && list.length < mostItems);
+    } while (cursor && list.length < most2);
   } catch (e) {
     if (e.code !== "unsupported") throw e;
     return { list: [], more: false, reason: e.message };
@@ -2113,107 +2210,112 @@ async function fromTurns(scope, ids) {
   }
   return [...found.values()];
 }
-function Export({ scope, turns, items }) {
-  const save = () => {
-    const text = JSON.stringify({ scope, turns: turns.map((t) => t.said ?? t.listed), items }, null, 2);
+function Export({ scope, manifest }) {
+  const [doing, start] = useDoing();
+  const save = () => start("reading all of it", async () => {
+    const of = asked(scope);
+    const { events: listed } = await allEvents(of);
+    const said = manifest.archive ? await texts(of) : /* @__PURE__ */ new Map();
+    const items = manifest.capabilities.capabilities.includes("provenance") ? (await itemsOf(of, mostSearched)).list : [];
+    const turns2 = listed.map((e) => said.get(e.event_id) ?? e);
+    const text = JSON.stringify({ scope, turns: turns2, items }, null, 2);
     const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
     const a = document.createElement("a");
     Object.assign(a, { href: url, download: "memory.json" });
     a.click();
     setTimeout(() => URL.revokeObjectURL(url), 1e4);
-  };
-  return /* @__PURE__ */ jsx36("button", { type: "button", onClick: save, children: "Save as a file" });
+    return /* @__PURE__ */ jsx36("small", { children: `Saved ${countOf(turns2.length, "turn")} and ${countOf(items.length, "item")} as memory.json` });
+  });
+  return /* @__PURE__ */ jsxs27(Fragment17, { children: [
+    /* @__PURE__ */ jsx36("button", { type: "button", onClick: save, children: "Save as a file" }),
+    doing
+  ] });
 }
 
 // src/views/People.tsx
 import { Fragment as Fragment18, jsx as jsx37, jsxs as jsxs28 } from "./preact.js";
 var shownAtOnce = 100;
-var most2 = 2e4;
+var pause = 150;
 function People({ about: about2 }) {
-  const [whole, readWhole] = useState16(false);
-  const [got, again] = useLoad(() => Promise.all([whole ? scopes(most2) : choices(), get("/v1/manifest")]), [whole]);
   const chosen = about2.scope ?? "";
-  const [asked2, ask] = useState16(0);
-  useLines((line) => {
-    if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) ask((n) => n + 1);
-  });
-  const [importing, setImporting] = useState16(false);
-  const empty2 = got && "data" in got && got.data[0].list.length === 0;
-  const beyond = chosen !== "" && got && "data" in got && got.data[0].more && !got.data[0].list.some((s) => nameOf(s.scope) === chosen);
-  useEffect9(() => {
-    if (beyond) readWhole(true);
-  }, [beyond]);
-  useEffect9(() => {
-    if (asked2 > 0 && empty2 && !importing) void again();
-  }, [asked2]);
-  return /* @__PURE__ */ jsx37(Loaded, { got, children: ([{ list, more }, manifest]) => {
-    const one = list.find((s) => nameOf(s.scope) === chosen) ?? (list.length === 1 ? list[0] : void 0);
-    return /* @__PURE__ */ jsxs28("div", { class: `people ${one ? "chosen" : ""}`, children: [
-      /* @__PURE__ */ jsxs28("section", { class: "list", "aria-label": "People", children: [
-        /* @__PURE__ */ jsx37("h2", { children: "People" }),
-        list.length === 0 ? null : /* @__PURE__ */ jsx37(
-          List,
-          {
-            list,
-            more,
-            chosen: one,
-            searched: () => readWhole(true),
-            choose: (s) => go("people", { scope: nameOf(s.scope) })
-          }
-        ),
-        /* @__PURE__ */ jsx37(Import, { first: list.length === 0, started: () => setImporting(true), done: () => {
-          setImporting(false);
-          void again();
-        } })
-      ] }),
-      one ? /* @__PURE__ */ jsx37(Person, { of: one, manifest, event: about2.event }, `${nameOf(one.scope)} ${about2.event}`) : list.length === 0 ? null : /* @__PURE__ */ jsx37("section", { class: "hint quiet", children: /* @__PURE__ */ jsx37("p", { children: "Choose a person to see what was said, and what the memory made of it." }) })
-    ] });
-  } });
-}
-function List({ list, more, chosen, choose, searched }) {
-  const [search, setSearch] = useState16("");
-  const wanted = partOf(search);
-  const found = useMemo2(() => list.filter((s) => fits(wanted, nameOf(s.scope))), [list, search]);
+  const [typed2, setTyped] = useState16("");
   const [open4, setOpen] = useState16(false);
-  const shown = found.filter((s) => !open4 || s.queued + s.pending + s.lost > 0);
-  return /* @__PURE__ */ jsxs28(Fragment18, { children: [
-    /* @__PURE__ */ jsxs28("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: [
-      /* @__PURE__ */ jsxs28("label", { class: "wide", children: [
-        "Search by id",
-        /* @__PURE__ */ jsx37(
-          "input",
-          {
-            type: "search",
-            value: search,
-            dir: "auto",
-            class: "words",
-            onInput: (e) => {
-              setSearch(e.currentTarget.value);
-              if (more) searched();
+  const [asked2, ask] = useState16({ contains: "", open: false });
+  const [got, again] = useLoad(() => people({ contains: asked2.contains.trim(), only_open: asked2.open }), [asked2]);
+  const [one] = useLoad(() => chosen === "" ? Promise.resolve(void 0) : people({ contains: chosen }).then((p) => p.list.find((s) => nameOf(s.scope) === chosen)), [chosen]);
+  const [manifest] = useLoad(() => get("/v1/manifest"), []);
+  const [importing, setImporting] = useState16(false);
+  useEffect9(() => {
+    if (typed2 === asked2.contains && open4 === asked2.open) return void 0;
+    const timer = setTimeout(() => ask({ contains: typed2, open: open4 }), open4 === asked2.open ? pause : 0);
+    return () => clearTimeout(timer);
+  }, [typed2, open4, asked2]);
+  const list = got && "data" in got ? got.data.list : void 0;
+  const everybody = asked2.contains === "" && !asked2.open;
+  const empty2 = list?.length === 0 && everybody;
+  const [recorded, note] = useState16(0);
+  useLines((line) => {
+    if (/^(setup_scope|reset_scope|record_events?)$/.test(line.operation ?? "")) note((n) => n + 1);
+  });
+  useEffect9(() => {
+    if (recorded > 0 && empty2 && !importing) void again();
+  }, [recorded]);
+  const alone2 = everybody && list?.length === 1 ? list[0] : void 0;
+  const person = chosen === "" ? alone2 : one && "data" in one ? one.data : void 0;
+  return /* @__PURE__ */ jsxs28("div", { class: `people ${person ? "chosen" : ""}`, children: [
+    /* @__PURE__ */ jsxs28("section", { class: "list", "aria-label": "People", children: [
+      /* @__PURE__ */ jsx37("h2", { children: "People" }),
+      empty2 || !got ? null : /* @__PURE__ */ jsxs28("form", { role: "search", onSubmit: (e) => e.preventDefault(), children: [
+        /* @__PURE__ */ jsxs28("label", { class: "wide", children: [
+          "Search by id",
+          /* @__PURE__ */ jsx37(
+            "input",
+            {
+              type: "search",
+              value: typed2,
+              dir: "auto",
+              class: "words",
+              onInput: (e) => setTyped(e.currentTarget.value)
             }
-          }
-        )
+          )
+        ] }),
+        /* @__PURE__ */ jsxs28("label", { class: "check", children: [
+          /* @__PURE__ */ jsx37("input", { type: "checkbox", checked: open4, onChange: (e) => setOpen(e.currentTarget.checked) }),
+          "With open matters"
+        ] })
       ] }),
-      /* @__PURE__ */ jsxs28("label", { class: "check", children: [
-        /* @__PURE__ */ jsx37("input", { type: "checkbox", checked: open4, onChange: (e) => {
-          setOpen(e.currentTarget.checked);
-          if (more) searched();
-        } }),
-        "With open matters"
-      ] })
+      /* @__PURE__ */ jsx37(Loaded, { got, children: ({ list: found, more }) => empty2 ? null : /* @__PURE__ */ jsx37(List, { list: found, more, search: asked2.contains, chosen: person ? nameOf(person.scope) : chosen }) }),
+      got ? /* @__PURE__ */ jsx37(Import, { first: Boolean(empty2), started: () => setImporting(true), done: () => {
+        setImporting(false);
+        void again();
+      } }) : null
     ] }),
-    /* @__PURE__ */ jsx37("p", { class: "quiet", role: "status", children: `${shown.length}${more ? " or more" : ""} ${shown.length === 1 ? "person" : "people"}` + (shown.length > shownAtOnce ? `, the first ${shownAtOnce} are shown: search for others` : "") }),
-    /* @__PURE__ */ jsx37("ul", { class: "persons", children: shown.slice(0, shownAtOnce).map((s) => /* @__PURE__ */ jsx37("li", { children: /* @__PURE__ */ jsxs28("button", { type: "button", class: "person", "aria-pressed": s === chosen, onClick: () => choose(s), children: [
+    person && manifest && "data" in manifest ? /* @__PURE__ */ jsx37(Person, { of: person, manifest: manifest.data, event: about2.event }, `${nameOf(person.scope)} ${about2.event}`) : chosen !== "" ? /* @__PURE__ */ jsx37(Loaded, { got: one, children: (found) => found ? null : /* @__PURE__ */ jsx37("section", { class: "hint quiet", children: /* @__PURE__ */ jsxs28("p", { children: [
+      "The slot does not know ",
+      /* @__PURE__ */ jsx37(Words, { children: chosen }),
+      "."
+    ] }) }) }) : empty2 || !list ? null : /* @__PURE__ */ jsx37("section", { class: "hint quiet", children: /* @__PURE__ */ jsx37("p", { children: "Choose a person to see what was said, and what the memory made of it." }) })
+  ] });
+}
+function List({ list, more, search, chosen }) {
+  const wanted = partOf(search);
+  return /* @__PURE__ */ jsxs28(Fragment18, { children: [
+    /* @__PURE__ */ jsx37("p", { class: "quiet", role: "status", children: `${list.length}${more ? " or more" : ""} ${list.length === 1 ? "person" : "people"}` + (list.length > shownAtOnce || more ? `, the first ${Math.min(shownAtOnce, list.length)} are shown: search for others` : "") }),
+    /* @__PURE__ */ jsx37("ul", { class: "persons", children: list.slice(0, shownAtOnce).map((s) => /* @__PURE__ */ jsx37("li", { children: /* @__PURE__ */ jsxs28("button", { type: "button", class: "person", "aria-pressed": nameOf(s.scope) === chosen, onClick: () => go("people", { scope: nameOf(s.scope) }), children: [
       /* @__PURE__ */ jsxs28("span", { class: "grow", children: [
         /* @__PURE__ */ jsx37("b", { children: /* @__PURE__ */ jsx37(Words, { search: wanted, children: s.scope.persona_id }) }),
         /* @__PURE__ */ jsx37("small", { children: /* @__PURE__ */ jsx37(Words, { search: wanted, children: [s.scope.run_id, s.scope.agent_id].filter(Boolean).join(" / ") }) })
       ] }),
-      /* @__PURE__ */ jsx37("span", { class: "quiet since", children: /* @__PURE__ */ jsx37(Time, { at: s.since }) }),
+      /* @__PURE__ */ jsxs28("span", { class: "quiet figures", children: [
+        /* @__PURE__ */ jsx37("span", { children: turns(s.events) }),
+        /* @__PURE__ */ jsx37(Ago, { at: s.last_at || s.since })
+      ] }),
       s.queued + s.pending > 0 ? /* @__PURE__ */ jsx37("span", { class: "badge wait", children: `${s.queued + s.pending} open` }) : null,
       s.lost > 0 ? /* @__PURE__ */ jsx37("span", { class: "badge bad", children: `${s.lost} lost` }) : null
     ] }) }, nameOf(s.scope))) })
   ] });
 }
+var turns = (n) => n === void 0 ? "" : `${n.toLocaleString("en-GB")} ${n === 1 ? "turn" : "turns"}`;
 
 // src/views/Runs.tsx
 import { Fragment as Fragment19, jsx as jsx38, jsxs as jsxs29 } from "./preact.js";
@@ -2471,9 +2573,9 @@ function List2({ found, manifest, about: about2 }) {
   const slot = useSlot();
   const can = (capability) => manifest.capabilities.capabilities.includes(capability);
   const tells = can("provenance");
-  const texts = Boolean(manifest.archive);
+  const texts2 = Boolean(manifest.archive);
   const changes = slot.settings.mode === "on";
-  const forgets = changes && (can("forget") || texts);
+  const forgets = changes && (can("forget") || texts2);
   const [name, setName] = useState19(about2.scope ?? nameOf(found.list[0].scope));
   const [filter, setFilter] = useState19("all");
   const [session, setSession] = useState19(about2.session ?? "");
@@ -2511,7 +2613,7 @@ function List2({ found, manifest, about: about2 }) {
   };
   const show = (id) => start("asking", async () => {
     const [said, has] = await Promise.all([
-      texts ? post("/v1/archive/page", { scope, event_id: id, limit: 1 }).catch((e) => e) : null,
+      texts2 ? post("/v1/archive/page", { scope, event_id: id, limit: 1 }).catch((e) => e) : null,
       tells ? post("/v1/provenance", { scope, event_id: id, limit: 50 }) : null
     ]);
     const event = said instanceof Error ? void 0 : said?.events?.[0];
@@ -2529,7 +2631,7 @@ function List2({ found, manifest, about: about2 }) {
           ] }),
           /* @__PURE__ */ jsx41(Words, { children: m.content ?? "" })
         ] }))
-      ] }) : /* @__PURE__ */ jsx41("p", { children: said instanceof Error ? said.message : texts ? "The archive does not have this event." : "The slot keeps no text of an event unless memory.archive is on." }),
+      ] }) : /* @__PURE__ */ jsx41("p", { children: said instanceof Error ? said.message : texts2 ? "The archive does not have this event." : "The slot keeps no text of an event unless memory.archive is on." }),
       /* @__PURE__ */ jsx41("h2", { children: "What memory has of it" }),
       has ? /* @__PURE__ */ jsx41(Held, { of: has, scope: name, origins }) : /* @__PURE__ */ jsx41("p", { children: "This provider does not say what it has of an event." })
     ] });
@@ -2591,7 +2693,7 @@ function List2({ found, manifest, about: about2 }) {
     outcome(e, manifest),
     /* @__PURE__ */ jsx41(Time, { at: e.sent_at }),
     /* @__PURE__ */ jsxs32("div", { class: "buttons", children: [
-      tells || texts ? /* @__PURE__ */ jsx41("button", { type: "button", "aria-label": `Show ${e.event_id}`, onClick: () => show(e.event_id), children: "Show" }) : null,
+      tells || texts2 ? /* @__PURE__ */ jsx41("button", { type: "button", "aria-label": `Show ${e.event_id}`, onClick: () => show(e.event_id), children: "Show" }) : null,
       forgets ? /* @__PURE__ */ jsx41(
         "button",
         {
@@ -2636,7 +2738,7 @@ function List2({ found, manifest, about: about2 }) {
       ) : null
     ] }),
     /* @__PURE__ */ jsx41(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs32("div", { children: [
-      /* @__PURE__ */ jsx41("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
+      /* @__PURE__ */ jsx41("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts2 ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
       /* @__PURE__ */ jsx41(Table, { caption: "Events", heads: ["event", "session", "state", "outcome", "sent", ""], rows: p.events.map(row2) }),
       /* @__PURE__ */ jsxs32("p", { class: "buttons", children: [
         /* @__PURE__ */ jsx41("button", { type: "button", disabled: before.length === 0, onClick: () => setBefore(before.slice(0, -1)), children: "Page before" }),
@@ -2713,6 +2815,7 @@ var views = [
   { id: "modules", title: "Modules", part: "change", Is: Modules },
   { id: "runs", title: "Runs", part: "runs", Is: Runs, needs: "runs" }
 ];
+var Mark = () => /* @__PURE__ */ jsx42("svg", { class: "mark", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx42("path", { d: "M2 3h12v10H2zm2 2v2h8V5zm0 4v2h5V9z" }) });
 function Page() {
   const [settings, setSettings] = useState20(null);
   const [refused, setRefused] = useState20(null);
@@ -2735,7 +2838,10 @@ function Page() {
   }, []);
   if (inside && settings) return /* @__PURE__ */ jsx42(Open2, { settings });
   return /* @__PURE__ */ jsxs33(Fragment22, { children: [
-    /* @__PURE__ */ jsx42("header", { children: /* @__PURE__ */ jsx42("h1", { children: "memhost" }) }),
+    /* @__PURE__ */ jsx42("header", { children: /* @__PURE__ */ jsxs33("h1", { children: [
+      /* @__PURE__ */ jsx42(Mark, {}),
+      "memhost"
+    ] }) }),
     /* @__PURE__ */ jsx42("main", { id: "main", tabIndex: -1, children: refused instanceof Problem && refused.status === 401 ? /* @__PURE__ */ jsx42(Token, { first: refused, enter: () => setInside(true) }) : refused ? /* @__PURE__ */ jsx42(Failure, { of: refused }) : null })
   ] });
 }
@@ -2748,7 +2854,7 @@ function Open2({ settings }) {
   const listeners2 = useRef11(/* @__PURE__ */ new Set());
   const away = useRef11(false);
   const main2 = useRef11(null);
-  const slot = useMemo3(() => ({
+  const slot = useMemo2(() => ({
     settings: { ...settings, views: [...settings.views, ...more] },
     again: () => setTimes((n) => n + 1),
     onLine: (listen) => {
@@ -2788,7 +2894,10 @@ function Open2({ settings }) {
   return /* @__PURE__ */ jsxs33(SlotContext.Provider, { value: slot, children: [
     /* @__PURE__ */ jsx42("a", { class: "skip", href: "#main", children: "Skip to the view" }),
     /* @__PURE__ */ jsxs33("header", { children: [
-      /* @__PURE__ */ jsx42("h1", { children: "memhost" }),
+      /* @__PURE__ */ jsxs33("h1", { children: [
+        /* @__PURE__ */ jsx42(Mark, {}),
+        "memhost"
+      ] }),
       /* @__PURE__ */ jsx42("nav", { "aria-label": "Views", children: /* @__PURE__ */ jsx42("ul", { id: "views", children: parts.map((v) => tab(v, v.part === view.part)) }) }),
       /* @__PURE__ */ jsxs33("div", { class: "tools", children: [
         settings.mode === "on" ? null : /* @__PURE__ */ jsx42("span", { class: "badge", title: "This page was started to read only.", children: "reading only" }),

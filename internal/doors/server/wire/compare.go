@@ -15,7 +15,7 @@ const MaxCompared = 8
 type CompareRequest struct {
 	Scope abi.MemoryScope `json:"scope"`
 	Query string          `json:"query"`
-	// Providers are built-in memories that need neither a server nor a model. At most 8.
+	// Providers are shadows of the slot, or built-in memories that need neither a server nor a model. At most 8.
 	Providers []string `json:"providers"`
 	// MaxTokens bounds each context; 0 means 1500.
 	MaxTokens int64 `json:"max_tokens,omitempty"`
@@ -76,7 +76,9 @@ type Comparison struct {
 
 // ComparedAnswer is the answer of one memory. It has a context or an error.
 type ComparedAnswer struct {
-	Provider         string  `json:"provider"`
+	Provider string `json:"provider"`
+	// Shadow says that the slot's shadow was asked, with what it has: it was not filled for the comparison.
+	Shadow           bool    `json:"shadow,omitempty"`
 	FormattedContext string  `json:"formatted_context"`
 	Tokens           int64   `json:"tokens"`
 	LatencyMS        float64 `json:"latency_ms,omitempty"`
@@ -94,11 +96,26 @@ func (x *Comparison) Encode(e *wirejson.Encoder) {
 	e.ObjEnd()
 }
 
+// Take sets the context and its figures from a result.
+func (x *ComparedAnswer) Take(result *abi.RetrieveResult) {
+	x.FormattedContext = result.FormattedContext
+	if t := result.Trace; t != nil {
+		x.LatencyMS = t.LatencyMS
+		if t.TokenCount != nil {
+			x.Tokens = *t.TokenCount
+		}
+	}
+}
+
 // Encode implements abi.Encodable.
 func (x *ComparedAnswer) Encode(e *wirejson.Encoder) {
 	e.ObjStart()
 	e.FieldStart("provider")
 	e.Str(x.Provider)
+	if x.Shadow {
+		e.FieldStart("shadow")
+		e.Bool(true)
+	}
 	e.FieldStart("formatted_context")
 	e.Str(x.FormattedContext)
 	number(e, "tokens", x.Tokens)

@@ -66,6 +66,10 @@ type ListedScope struct {
 	Pending int64 `json:"pending"`
 	// Lost counts the events that are known not to have arrived. Record them again.
 	Lost int64 `json:"lost"`
+	// Events counts the events of the present generation that the ledger knows. Absent unless counts asked for it.
+	Events *int64 `json:"events,omitempty"`
+	// LastAt is when the last of them was sent, RFC 3339. Absent unless counts asked for it, and if it is unknown.
+	LastAt string `json:"last_at,omitempty"`
 }
 
 // Encode implements abi.Encodable.
@@ -87,6 +91,10 @@ func (x *ListedScope) Encode(e *wirejson.Encoder) {
 	number(e, "queued", x.Queued)
 	number(e, "pending", x.Pending)
 	number(e, "lost", x.Lost)
+	if x.Events != nil {
+		number(e, "events", *x.Events)
+	}
+	optional(e, "last_at", x.LastAt)
 	e.ObjEnd()
 }
 
@@ -96,7 +104,63 @@ func (x *ListedScope) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	return readObject(d, m, []member{
 		{"scope", func(d *wirejson.Decoder) error { return x.Scope.Decode(d, m) }},
 		{"generation", integer(&x.Generation)}, {"native_scope", names(&x.NativeScope)}, {"since", text(&x.Since)},
-		{"queued", integer(&x.Queued)}, {"pending", integer(&x.Pending)}, {"lost", integer(&x.Lost)}})
+		{"queued", integer(&x.Queued)}, {"pending", integer(&x.Pending)}, {"lost", integer(&x.Lost)},
+		{"events", func(d *wirejson.Decoder) error {
+			x.Events = new(int64)
+			return integer(x.Events)(d)
+		}},
+		{"last_at", text(&x.LastAt)}})
+}
+
+// ScopeListRequest asks for a page of scopes. Unlike the query of GET /v1/scopes it can search, and ids in it reach no
+// log of addresses.
+type ScopeListRequest struct {
+	// After is next of the page before; absent for the first page.
+	After string `json:"after,omitempty"`
+	// Limit is how many scopes the page has at most; 0 means 100. At most 500.
+	Limit int64 `json:"limit,omitempty"`
+	// Contains selects scopes whose ids, joined as "run / person / agent", contain this text, in upper or lower case.
+	Contains string `json:"contains,omitempty"`
+	// OnlyOpen selects scopes with queued, pending or lost events.
+	OnlyOpen bool `json:"only_open,omitempty"`
+	// Counts adds events and last_at to each scope. Such a page ends early once about 20,000 events are counted.
+	Counts bool `json:"counts,omitempty"`
+}
+
+// Validate checks the limit.
+func (x *ScopeListRequest) Validate() error {
+	if x.Limit < 0 || x.Limit > 500 {
+		return abi.NewError(abi.CodeInvalidArgument, "limit: want 0 to 500")
+	}
+	return nil
+}
+
+// Encode implements abi.Encodable.
+func (x *ScopeListRequest) Encode(e *wirejson.Encoder) {
+	e.ObjStart()
+	optional(e, "after", x.After)
+	if x.Limit != 0 {
+		number(e, "limit", x.Limit)
+	}
+	optional(e, "contains", x.Contains)
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"only_open", x.OnlyOpen}, {"counts", x.Counts}} {
+		if f.set {
+			e.FieldStart(f.name)
+			e.Bool(true)
+		}
+	}
+	e.ObjEnd()
+}
+
+// Decode implements abi.Decodable.
+func (x *ScopeListRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
+	*x = ScopeListRequest{}
+	return readObject(d, m, []member{
+		{"after", text(&x.After)}, {"limit", integer(&x.Limit)}, {"contains", text(&x.Contains)},
+		{"only_open", flag(&x.OnlyOpen)}, {"counts", flag(&x.Counts)}})
 }
 
 // EventListRequest asks for a page of a scope's events.

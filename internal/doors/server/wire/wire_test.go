@@ -45,6 +45,7 @@ func TestTheCodecsAgreeWithTheirTags(t *testing.T) {
 	t.Run("SwapRequest", same[wire.SwapRequest])
 	t.Run("Liveness", same[wire.Liveness])
 	t.Run("EventListRequest", same[wire.EventListRequest])
+	t.Run("ScopeListRequest", same[wire.ScopeListRequest])
 	t.Run("ScopeList", same[wire.ScopeList])
 	t.Run("OperationLine", written[wire.OperationLine])
 	t.Run("EventList", same[wire.EventList])
