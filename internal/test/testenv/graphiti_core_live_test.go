@@ -11,6 +11,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 )
 
 // TestLive_graphiti_core is the part of `tools/live graphiti` for the surface core: the library behind the
@@ -20,6 +21,15 @@ func TestLive_graphiti_core(t *testing.T) {
 	require.NoError(t, err)
 	t.Run("a contradiction closes the old fact", func(t *testing.T) { graphitiCoreContradiction(t, g) })
 	t.Run("types and triplets are there only where they are configured", func(t *testing.T) { graphitiCoreTypes(t, g) })
+	for _, receipts := range []string{"sync", "queued"} {
+		t.Run("kept nothing/"+receipts, func(t *testing.T) {
+			keptNothing(t, g.Backend(), "graphiti", map[string]any{"receipts": receipts}, map[string]llm.Fault{
+				"prose":              {Purpose: "graphiti.entities", Mode: llm.Prose},
+				"cut JSON":           {Purpose: "graphiti.entities", Mode: llm.CutAnswer},
+				"the embedder fails": {Purpose: "embeddings", Mode: llm.Status, Status: 400},
+			})
+		})
+	}
 	t.Run("parity", func(t *testing.T) { graphitiCoreParity(t, g) })
 	for _, c := range []struct {
 		name  string

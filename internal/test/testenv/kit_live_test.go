@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/memhost/memhost/conformance"
 	"github.com/memhost/memhost/host"
 	"github.com/memhost/memhost/internal/test/testcache"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 	"github.com/memhost/memhost/plugins"
 )
 
@@ -101,4 +103,62 @@ func tell(t *testing.T, config host.ProviderConfig, question string,
 		require.NoError(t, err)
 	})
 	return result
+}
+
+// keptNothing has the backend's model or embedder go wrong while a turn is recorded, and well again afterwards. What
+// became of the turn is told to everyone who asks until somebody decides: it is a duplicate if it is recorded again,
+// and readiness with a retry sends it again. A turn that the backend calls failed is listed as such, and one whose caller
+// got an error is sent when it is recorded again.
+func keptNothing(t *testing.T, b *Backend, provider string, extra map[string]any, moods map[string]llm.Fault) {
+	for mood, fault := range moods {
+		t.Run(mood, func(t *testing.T) {
+			ctx := t.Context()
+			h, err := host.New(ctx, host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir(), Archive: true})
+			require.NoError(t, err)
+			defer h.Close(context.WithoutCancel(ctx))
+			config := b.providerConfig(t, provider, extra)
+			config.Namespace = "moods"
+			slot, err := h.Open(ctx, config)
+			require.NoError(t, err)
+			defer slot.Close(context.WithoutCancel(ctx))
+			event := turn("e", "2026-01-12T08:00:00Z", "I own a red kite.")
+			event.RunID = t.Name()
+			scope := abi.MemoryScope{RunID: event.RunID, PersonaID: "ann"}
+			_, err = slot.SetupScope(ctx, scope)
+			require.NoError(t, err)
+			look := func(retry bool) *abi.BackendReadiness {
+				report, err := slot.Readiness(ctx, &abi.ReadinessRequest{Scope: scope, TimeoutMS: 120_000, RetryEmpty: retry})
+				require.NoError(t, err)
+				return report
+			}
+			require.NoError(t, b.Env.Stub.Fail(fault))
+			receipt, failure := slot.RecordEvent(ctx, event)
+			look(false)
+			b.Env.Stub.ClearFaults()
+			t.Logf("%v %v", receipt, failure)
+			recordedAgain := func() bool {
+				again, err := slot.RecordEvent(ctx, event)
+				require.NoError(t, err)
+				return again.Duplicate
+			}
+			if failure != nil {
+				require.False(t, recordedAgain())
+			} else {
+				for range 2 {
+					is := look(false).EventIDs
+					require.Equal(t, []string{"e"}, slices.Concat(is.Empty, is.Failed, is.Lost))
+					if len(is.Empty) > 0 {
+						require.True(t, recordedAgain())
+					}
+				}
+			}
+			report := look(true)
+			require.Equal(t, abi.ReadinessReady, report.Status, "%+v", report)
+			require.Empty(t, report.EventIDs.Empty)
+			result, err := slot.Retrieve(ctx, &abi.RetrieveRequest{Query: "What do I own?", Scope: scope, SessionID: "s2"})
+			require.NoError(t, err)
+			require.Len(t, result.Evidence, 1)
+			require.Contains(t, result.Evidence[0].Text, "red kite")
+		})
+	}
 }

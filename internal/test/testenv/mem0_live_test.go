@@ -39,6 +39,16 @@ func TestLive_mem0(t *testing.T) {
 		gatewayTests(t, "mem0", m.Python, m.Environment, "tests/test_recordings.py", "tests/test_parity.py")
 	})
 	t.Run("ghost ids of 2.0.18", mem0Ghosts)
+	t.Run("kept nothing", func(t *testing.T) {
+		keptNothing(t, b, "mem0", nil, map[string]llm.Fault{
+			"prose":                    {Purpose: "mem0.extract", Mode: llm.Prose},
+			"an empty list":            {Purpose: "mem0.extract", Mode: llm.Say, Content: `{"memory":[]}`},
+			"cut JSON":                 {Purpose: "mem0.extract", Mode: llm.CutAnswer},
+			"the model fails":          {Purpose: "mem0.extract", Mode: llm.Status, Status: 400},
+			"the embedder fails":       {Purpose: "embeddings", Mode: llm.Status, Status: 400},
+			"facts cannot be embedded": {Purpose: "embeddings", Mode: llm.Status, Status: 400, After: 1},
+		})
+	})
 	t.Run("killed in the middle of a write", func(t *testing.T) { mem0Killed(t, m, b) })
 	t.Run("kit/mem0", func(t *testing.T) { conform(t, b, "mem0", 30*time.Second, nil) })
 	t.Run("kit/mem0, reranked", func(t *testing.T) {
