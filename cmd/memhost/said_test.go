@@ -106,7 +106,7 @@ func TestWhatPeopleSaidIsRecordedOnce(t *testing.T) {
 			log: chat("a", "1770000000", "The hen is Bea.", "Bea.") +
 				chat("b", "1770000060", "The hen is Bea.", "Bea.", "She lays.", "Eggs.") +
 				chat("c", "1770000120", "The hen is Bea.", "Bea.", "She lays.", "Eggs.", "On Fridays.", "Noted."),
-			stdout: []string{"1 talk in 1 file: 3 events, 6 messages", "6 repeated messages"},
+			stdout: []string{"1 conversation in 1 file: 3 events, 6 messages", "6 repeated messages"},
 			want: []string{"2026-02-02T02:40:00Z user: The hen is Bea. | assistant: Bea.",
 				"2026-02-02T02:41:00Z user: She lays. | assistant: Eggs.",
 				"2026-02-02T02:42:00Z user: On Fridays. | assistant: Noted."}},

@@ -40,8 +40,8 @@ necessary; openai-jsonl is never guessed:
   openai-jsonl  a request of OpenAI's chat API on each line, with its answer
   gemini        Gemini in Google Takeout's "My Activity" (ordered as JSON), and conversations that AI Studio saved
 
-A talk is a session. What the person and the assistant said is recorded, of the branch that was shown last, at the time it was said. Tool calls and their output,
-thoughts, instructions, sub-agents' talks, messages of other sessions, what looks like a credential and what this version does not know are left out and counted; attachments
+A conversation is a session. What the person and the assistant said is recorded, of the branch that was shown last, at the time it was said. Tool calls and their output,
+thoughts, instructions, sub-agents' conversations, messages of other sessions, what looks like a credential and what this version does not know are left out and counted; attachments
 are named. A last turn without a whole answer waits until the answer is there. A line of a log that cannot be read costs that line. --dry-run counts and sends nothing.`
 
 type recordFlags struct {

@@ -22,7 +22,7 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 	case len(args) == 0:
 		return cli.UsageError("record --from: want files, folders or zip archives", "")
 	case f.session != "":
-		return cli.UsageError("--session: not with --from, where each talk is a session of its own", "")
+		return cli.UsageError("--session: not with --from, where each conversation is a session of its own", "")
 	case f.format != string(convert.FormatAuto):
 		return cli.UsageError("--format: not with --from, which says the form", "")
 	}
@@ -179,7 +179,7 @@ func (a *commands) reportDryRun(counts talks.Counts, bad []string) error {
 
 // talksText describes what was found, its period, and what is left out.
 func talksText(c talks.Counts) string {
-	text := fmt.Sprintf("%s in %s: %s, %s", cli.Count(c.Talks, "talk"), cli.Count(c.Files, "file"), cli.Count(c.Events, "event"),
+	text := fmt.Sprintf("%s in %s: %s, %s", cli.Count(c.Talks, "conversation"), cli.Count(c.Files, "file"), cli.Count(c.Events, "event"),
 		cli.Count(c.Messages, "message"))
 	if c.Events > 0 {
 		text += fmt.Sprintf(", %s to %s", c.First.UTC().Format(time.DateOnly), c.Last.UTC().Format(time.DateOnly))

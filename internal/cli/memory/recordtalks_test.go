@@ -24,7 +24,7 @@ func TestAnInterruptWhileReadingSaysWhatWasRead(t *testing.T) {
 	cancel()
 	_, _, err := a.checkTalks(ctx, talks.ClaudeCode, []string{log}, talks.Options{}, false)
 	require.ErrorIs(t, err, cli.ErrInterrupted)
-	require.Contains(t, out.String(), "read until then: 0 talks in 0 files: 0 events, 0 messages; nothing was sent")
+	require.Contains(t, out.String(), "read until then: 0 conversations in 0 files: 0 events, 0 messages; nothing was sent")
 
 	out.Reset()
 	_, _, err = a.openInputs(ctx, []string{log}, convert.Options{}, false)

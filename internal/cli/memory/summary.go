@@ -56,7 +56,7 @@ type recordSummary struct {
 // unit names what LastLine, StoppedAt and the lines of failures count.
 func (s *recordSummary) unit() string {
 	if s.Talks != nil {
-		return "talk"
+		return "conversation"
 	}
 	return "line"
 }

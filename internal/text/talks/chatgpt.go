@@ -48,13 +48,13 @@ type chatgptMessage struct {
 func chatgptTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	var c chatgptExport
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, invalid("is not a talk of chatgpt: %s", err)
+		return nil, invalid("is not a conversation of chatgpt: %s", err)
 	}
 	if c.Mapping == nil && c.ChatMessages != nil {
 		return nil, broken("is an export of claude.ai: read it with --from claude")
 	}
 	if c.Mapping == nil {
-		return nil, invalid("mapping: want the messages of a talk, found none: not an export of chatgpt, or one of another " +
+		return nil, invalid("mapping: want the messages of a conversation, found none: not an export of chatgpt, or one of another " +
 			"version")
 	}
 	t := newTalk(zone)

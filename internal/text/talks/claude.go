@@ -42,7 +42,7 @@ type claudeFile struct {
 func claudeTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 	var c claudeExport
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, invalid("is not a talk of claude.ai: %s", err)
+		return nil, invalid("is not a conversation of claude.ai: %s", err)
 	}
 	if c.Messages == nil && c.Mapping != nil {
 		return nil, broken("is an export of chatgpt: read it with --from chatgpt")

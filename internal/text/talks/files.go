@@ -270,7 +270,7 @@ type archiveEntry struct {
 	left    int64
 }
 
-var errTooLarge = errors.New("unpacked it is more than 200 times as large as packed, which no talks are")
+var errTooLarge = errors.New("unpacked it is more than 200 times as large as packed, which no conversations are")
 
 // Read implements io.Reader.
 func (u *archiveEntry) Read(p []byte) (int, error) {
@@ -374,7 +374,7 @@ func (l *list) open() error {
 		l.single = true
 		return nil
 	case bytes.HasPrefix(start, []byte("<")):
-		err := broken("want a JSON list of talks, found HTML or XML")
+		err := broken("want a JSON list of conversations, found HTML or XML")
 		err.err.Hint = "the export has a file of JSON as well, or can be ordered as JSON: Google Takeout offers it for " +
 			"\"My Activity\" under \"Multiple formats\""
 		return err
@@ -384,16 +384,16 @@ func (l *list) open() error {
 		return l.cutOff(err)
 	}
 	if first != json.Delim('[') {
-		return broken("want a JSON list of talks, or a talk alone, found one that starts with %v", first)
+		return broken("want a JSON list of conversations, or a conversation alone, found one that starts with %v", first)
 	}
 	return nil
 }
 
 func (l *list) cutOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return broken("the list of talks is cut off")
+		return broken("the list of conversations is cut off")
 	}
-	return broken("the list of talks cannot be read: %s", err)
+	return broken("the list of conversations cannot be read: %s", err)
 }
 
 // limitedReader fails when more is read than allowed.
@@ -405,7 +405,7 @@ type limitedReader struct {
 
 var errBlanks = fmt.Errorf("more than %d MiB of blanks", maxBlanks>>20)
 
-var errLongValue = fmt.Errorf("a talk of more than %d MiB", maxValue>>20)
+var errLongValue = fmt.Errorf("a conversation of more than %d MiB", maxValue>>20)
 
 // Read implements io.Reader.
 func (b *limitedReader) Read(p []byte) (int, error) {

@@ -345,7 +345,7 @@ func TestTimes(t *testing.T) {
 	require.Contains(t, text, "2026-03-31T23:33:20Z")
 	require.Equal(t, 1, counts.BadTimes)
 	text, _ = read(t, talks.Claude, write(t, "x.json", `{"uuid":"k","created_at":"2026-04-01T09:00:00","chat_messages":[]}`))
-	require.Contains(t, text, `talk 1: created_at: "2026-04-01T09:00:00" has no zone`)
+	require.Contains(t, text, `conversation 1: created_at: "2026-04-01T09:00:00" has no zone`)
 }
 
 func TestClaudeWordsOfEveryKind(t *testing.T) {

@@ -20,7 +20,7 @@ func (c *Counts) LeftOut() []string {
 		{c.SideTalks, "sub-agent message", "sub-agent messages"}, {c.TakenBack, "prompt taken back", "prompts taken back"},
 		{c.Repeated, "repeated message", "repeated messages"}, {c.Unfinished, "unfinished turn", "unfinished turns"},
 		{c.ProgramEntries, "program note", "program notes"}, {c.CutOff, "last line cut off", "last lines cut off"},
-		{c.Empty, "empty talk", "empty talks"},
+		{c.Empty, "empty conversation", "empty conversations"},
 		{c.Others, "message of other sessions or agents", "messages of other sessions or agents"},
 		{c.AnswersToOthers, "answer to them", "answers to them"},
 	} {
@@ -36,7 +36,7 @@ func (c *Counts) LeftOut() []string {
 		left = append(left, fmt.Sprintf("%d of type `%s`, which this version does not know", c.Unknown[of], of))
 	}
 	for _, name := range c.Derived {
-		left = append(left, name+", which has facts that were drawn from talks, not talks")
+		left = append(left, name+", which has facts that were drawn from conversations, not conversations")
 	}
 	return left
 }

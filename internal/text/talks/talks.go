@@ -327,7 +327,7 @@ func (r *Reader) wrong(err error) error {
 	}
 	e := *abi.AsError(err)
 	if _, exports := r.current.(*list); exports {
-		e.Message = fmt.Sprintf("talk %d: %s", r.talk, e.Message)
+		e.Message = fmt.Sprintf("conversation %d: %s", r.talk, e.Message)
 	} else if requests, ok := r.current.(*openaiLines); ok && !strings.HasPrefix(e.Message, "line ") {
 		e.Message = fmt.Sprintf("line %d: %s", requests.in.number, e.Message)
 	}
@@ -356,7 +356,7 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 		return nil, nil
 	}
 	if t.session == "" {
-		return nil, invalid("the talk has no id: an export of another version?")
+		return nil, invalid("the conversation has no id: an export of another version?")
 	}
 	list := make([]convert.ParsedMessage, len(t.said))
 	for i, m := range t.said {
@@ -563,5 +563,5 @@ func nothingIn(source Source, name string) *abi.Error {
 	case Gemini:
 		want = "MyActivity.json, or one that AI Studio saved,"
 	}
-	return invalid("%s: has no talks of %s: want a file %s in it", name, source, want).WithReason(reasonNothing)
+	return invalid("%s: has no conversations of %s: want a file %s in it", name, source, want).WithReason(reasonNothing)
 }

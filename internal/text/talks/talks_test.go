@@ -272,7 +272,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"path out":   {archive(t, map[string]string{"../conversations.json": "[]"}), "leads out of it"},
 		"root":       {archive(t, map[string]string{"/etc/conversations.json": "[]"}), "leads out of it"},
 		"backslash":  {archive(t, map[string]string{`..\conversations.json`: "[]"}), "leads out of it"},
-		"nothing":    {archive(t, map[string]string{"chat.html": "x"}), "has no talks of chatgpt"},
+		"nothing":    {archive(t, map[string]string{"chat.html": "x"}), "has no conversations of chatgpt"},
 		"cut off":    {write(t, "cut.zip", string(whole[:len(whole)/2])), "not a valid zip"},
 		"encrypted":  {write(t, "locked.zip", string(locked)), "is encrypted"},
 		"is missing": {filepath.Join(t.TempDir(), "no.zip"), "does not exist"},
@@ -294,7 +294,7 @@ func TestAnArchiveThatUnpacksToFarTooMuchIsStopped(t *testing.T) {
 	require.Contains(t, text, "1 MiB of blanks")
 	text, _ = read(t, talks.ChatGPT, archive(t, map[string]string{"conversations.json": "[\"" +
 		strings.Repeat("x", 65<<20)}))
-	require.Contains(t, text, "a talk of more than 64 MiB")
+	require.Contains(t, text, "a conversation of more than 64 MiB")
 }
 
 func TestFilesThatCannotBeRead(t *testing.T) {
@@ -302,8 +302,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		source     talks.Source
 		text, want string
 	}{
-		"cut off":         {talks.ChatGPT, `[{"mapping": {}, "id": "x"}, {"mapp`, "the list of talks is cut off"},
-		"an object":       {talks.ChatGPT, `{"a": 1}`, "mapping: want the messages of a talk"},
+		"cut off":         {talks.ChatGPT, `[{"mapping": {}, "id": "x"}, {"mapp`, "the list of conversations is cut off"},
+		"an object":       {talks.ChatGPT, `{"a": 1}`, "mapping: want the messages of a conversation"},
 		"claude's":        {talks.ChatGPT, `[{"uuid": "x", "chat_messages": []}]`, "--from claude"},
 		"chatgpt's":       {talks.Claude, `[{"id": "x", "mapping": {}}]`, "--from chatgpt"},
 		"another version": {talks.Claude, `[{"uuid": "x", "turns": []}]`, "another version"},
