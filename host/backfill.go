@@ -306,10 +306,10 @@ func (f *follower) backfill(ctx context.Context) (*report.Backfill, error) {
 	return b, nil
 }
 
-// BackfillTurn asks again for the switch to the new provider. Refused events are tried once more. With AcceptOpen the
+// BackfillServe asks again for the switch to the new provider. Refused events are tried once more. With AcceptOpen the
 // provider serves even if events are unresolved, or held back by read-only scopes. The run manifest's step backfill
 // names these scopes.
-func (s *Slot) BackfillTurn(ctx context.Context, r *report.BackfillTurn) (*report.Backfill, error) {
+func (s *Slot) BackfillServe(ctx context.Context, r *report.BackfillServe) (*report.Backfill, error) {
 	f := s.theBackfill()
 	if f == nil {
 		return nil, errNoBackfill()

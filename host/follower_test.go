@@ -53,7 +53,7 @@ func TestAMemoryThatServesWithoutHeldEventsNamesTheirScopes(t *testing.T) {
 	_, err = s.Backfill(ctx, host.History(t, "next"), host.BackfillOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, host.UntilState(t, s, report.FollowerReadOnly).Progress.Held)
-	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: true})
+	_, err = s.BackfillServe(ctx, &report.BackfillServe{AcceptOpen: true})
 	require.NoError(t, err)
 	m := host.Serves(t, s, "next")
 	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, `5 of run "r", user "ann"`)

@@ -49,7 +49,7 @@ func TestRetentionCountsWhatALateBackfillNeverGets(t *testing.T) {
 	require.Equal(t, left, b.Progress.Dropped)
 	_, err = s.Swap(ctx, History(t, "next"))
 	RequireCode(t, err, abi.CodeConflict, fmt.Sprint(left, " were dropped"), "--accept-open")
-	_, err = s.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: true})
+	_, err = s.BackfillServe(ctx, &report.BackfillServe{AcceptOpen: true})
 	require.NoError(t, err)
 	m := Serves(t, s, "next")
 	require.Contains(t, m.Steps[len(m.Steps)-2].Detail, fmt.Sprint(left, " dropped"))

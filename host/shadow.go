@@ -156,7 +156,7 @@ type Followers interface {
 	// BackfillEvents brings events to fill a provider from, instead of the archive.
 	BackfillEvents(ctx context.Context, request *report.BackfillEvents) (*report.ArchiveReceipt, error)
 	BackfillStatus(ctx context.Context) (*report.Backfill, error)
-	BackfillTurn(ctx context.Context, request *report.BackfillTurn) (*report.Backfill, error)
+	BackfillServe(ctx context.Context, request *report.BackfillServe) (*report.Backfill, error)
 	BackfillStop(ctx context.Context, request *report.BackfillStop) (*report.Backfill, error)
 	// Shadows lists the shadows, each with its progress and a comparison of its stored answers.
 	Shadows(ctx context.Context) (*report.ShadowList, error)

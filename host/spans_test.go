@@ -109,7 +109,7 @@ func TestAnOperationsSpans(t *testing.T) {
 	host.Told(t, s, "0", "deliver first") // makes the scope ready
 	tree.forget()
 	host.Told(t, s, "e", "deliver a")
-	assert.Equal(t, "record_event\n  turn\n  plugin\n    POST /post\n  commit\n  commit\n", tree.text())
+	assert.Equal(t, "record_event\n  lock\n  plugin\n    POST /post\n  commit\n  commit\n", tree.text())
 	record := tree.named(t, "record_event")
 	assert.Equal(t, host.SpanOperation, record.start.Kind)
 	assert.Equal(t, "ok", record.texts["memhost.outcome"])

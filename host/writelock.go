@@ -27,7 +27,7 @@ const (
 // Errors: those of writelock.Acquire.
 func (s *Slot) lockScope(ctx context.Context, p *Provider, sc *scopeState, op string, when writelock.When,
 	ahead ...fleet.Ref) (l *writelock.Lock, err error) {
-	ctx, span := s.host.part(ctx, "turn")
+	ctx, span := s.host.part(ctx, "lock")
 	defer func() { span.End(string(abi.CodeOf(err))) }()
 	r := s.lockRequest(p, sc, op)
 	r.Local, r.Key, r.When, r.Ahead = sc.writing, sc.key[:], when, ahead

@@ -122,7 +122,7 @@ func TestACollectorGetsWhatEveryDoorDoes(t *testing.T) {
 	}
 	assert.Equal(t, record.ID, entries[native.Parent])
 	assert.Equal(t, tracepb.Span_SPAN_KIND_CLIENT, native.Kind)
-	assert.NotEmpty(t, collector.Named(one, "turn"))
+	assert.NotEmpty(t, collector.Named(one, "lock"))
 	assert.NotEmpty(t, collector.Named(one, "commit"))
 
 	two := ofTrace(spans, mcpTrace)

@@ -27,15 +27,15 @@ type BackfillEvents struct {
 // Validate finds nothing wrong: the events are checked where they are kept.
 func (*BackfillEvents) Validate() error { return nil }
 
-// BackfillTurn asks for the turn of a backfill: its provider serves as soon as it has every event.
-type BackfillTurn struct {
+// BackfillServe lets the provider of a backfill serve, which it does as soon as it has every event.
+type BackfillServe struct {
 	// AcceptOpen lets it serve although events are open, held back by scopes that are read-only, or dropped: it will not
 	// have these.
 	AcceptOpen bool `json:"accept_open,omitempty"`
 }
 
 // Validate finds nothing wrong: every value is valid.
-func (*BackfillTurn) Validate() error { return nil }
+func (*BackfillServe) Validate() error { return nil }
 
 // BackfillStop ends a backfill. What it did is kept, and starting it again goes on.
 type BackfillStop struct {

@@ -63,10 +63,10 @@ func (x *BackfillEvents) Decode(d *wirejson.Decoder, m abi.Mode) error {
 }
 
 // Encode implements abi.Encodable.
-func (x *BackfillTurn) Encode(e *wirejson.Encoder) { structjson.Encode(e, x) }
+func (x *BackfillServe) Encode(e *wirejson.Encoder) { structjson.Encode(e, x) }
 
 // Decode implements abi.Decodable.
-func (x *BackfillTurn) Decode(d *wirejson.Decoder, m abi.Mode) error {
+func (x *BackfillServe) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	return structjson.Decode(d, m, x)
 }
 

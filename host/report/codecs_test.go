@@ -40,7 +40,7 @@ func TestWhatIsWrittenIsReadBackEqual(t *testing.T) {
 		"ArchiveCheck":         readsBack[report.ArchiveCheck],
 		"Backfill":             readsBack[report.Backfill],
 		"BackfillEvents":       readsBack[report.BackfillEvents],
-		"BackfillTurn":         readsBack[report.BackfillTurn],
+		"BackfillServe":        readsBack[report.BackfillServe],
 		"BackfillStop":         readsBack[report.BackfillStop],
 		"BackfillPlan":         readsBack[report.BackfillPlan],
 		"Capabilities":         readsBack[report.Capabilities],

@@ -247,7 +247,7 @@ func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
 	if (len(look.open) > 0 || held > 0 || dropped > 0) && !accept {
 		return "", abi.NewError(abi.CodeConflict, fmt.Sprintf("%d events are open, %d wait for their scopes, which "+
 			"are read-only, and %d were dropped before it had them", len(look.open), held, dropped)).
-			WithReason("open").WithHint("`memhost swap " + record.Provider + " --backfill`, then `memhost backfill turn " +
+			WithReason("open").WithHint("`memhost swap " + record.Provider + " --backfill`, then `memhost backfill serve " +
 			"--accept-open` lets it serve without them")
 	}
 	if err := f.Drop(ctx); err != nil {

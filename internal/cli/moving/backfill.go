@@ -135,13 +135,13 @@ func (a *commands) backfillCommand() *cobra.Command {
 		}}
 	}
 	accept := false
-	turn := verb("turn", "Try refused events again, and let the memory serve", func(ctx context.Context,
+	serve := verb("serve", "Try refused events again, and let the memory serve", func(ctx context.Context,
 		c *client.Client) (*report.Backfill, error) {
-		return c.BackfillTurn(ctx, &report.BackfillTurn{AcceptOpen: accept})
+		return c.BackfillServe(ctx, &report.BackfillServe{AcceptOpen: accept})
 	})
-	turn.Flags().BoolVar(&accept, "accept-open", false,
+	serve.Flags().BoolVar(&accept, "accept-open", false,
 		"let it serve although events are open, dropped, or held back by read-only scopes")
-	cmd.AddCommand(turn,
+	cmd.AddCommand(serve,
 		verb("watch", "Wait until the memory serves", func(ctx context.Context, c *client.Client) (*report.Backfill, error) {
 			b, err := c.BackfillStatus(ctx)
 			if err != nil || b.State == report.FollowerNone {
@@ -208,10 +208,10 @@ func backfillText(b *report.Backfill) string {
 	}
 	text := b.Provider + ": " + progressText(b.State, &b.Progress)
 	if b.State == report.FollowerAsks {
-		text += "\n`memhost backfill turn` tries refused ones again; with --accept-open it serves without them"
+		text += "\n`memhost backfill serve` tries refused ones again; with --accept-open it serves without them"
 	}
 	if b.State == report.FollowerReadOnly && b.Progress.Held > 0 {
-		text += "\nit serves once these scopes may be written, or without their events after `memhost backfill turn " +
+		text += "\nit serves once these scopes may be written, or without their events after `memhost backfill serve " +
 			"--accept-open`"
 	}
 	return text

@@ -30,9 +30,9 @@ func (c *Client) BackfillStatus(ctx context.Context) (*report.Backfill, error) {
 	return get[report.Backfill](ctx, c, wire.OpBackfillStatus, wire.PathBackfill)
 }
 
-// BackfillTurn implements host.Followers.
-func (c *Client) BackfillTurn(ctx context.Context, request *report.BackfillTurn) (*report.Backfill, error) {
-	return post[report.Backfill](ctx, c, wire.OpBackfillTurn, wire.PathBackfillTurn, request)
+// BackfillServe implements host.Followers.
+func (c *Client) BackfillServe(ctx context.Context, request *report.BackfillServe) (*report.Backfill, error) {
+	return post[report.Backfill](ctx, c, wire.OpBackfillServe, wire.PathBackfillServe, request)
 }
 
 // BackfillStop implements host.Followers.

@@ -31,7 +31,7 @@ func table() []string {
 		"GET /v1/health", "GET /v1/capabilities", "GET /v1/manifest", "POST /v1/readiness", "POST /v1/inventory",
 		"POST /v1/feedback", "POST /v1/forget", "POST /v1/forget/persona", "POST /v1/mutations", "POST /v1/provenance",
 		"POST /v1/native-query", "POST /v1/swap", "GET /v1/archive", "POST /v1/archive/page",
-		"POST /v1/backfill", "GET /v1/backfill", "POST /v1/backfill/plan", "POST /v1/backfill/events", "POST /v1/backfill/turn",
+		"POST /v1/backfill", "GET /v1/backfill", "POST /v1/backfill/plan", "POST /v1/backfill/events", "POST /v1/backfill/serve",
 		"POST /v1/backfill/stop", "POST /v1/compare", "GET /v1/shadows", "POST /v1/shadows/answers",
 		"POST /v1/archive/events", "GET /v1/archive/check", "GET /v1/backup", "POST /v1/import", "POST /v1/import/confirm", "GET /v1/import", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json",
 		"GET /docs"}
@@ -222,8 +222,8 @@ func TestTheExamplesOfRequestsAreValidRequests(t *testing.T) {
 		wire.PathRunsReport: new(wire.RunReportRequest), wire.PathImportConfirm: new(wire.ImportConfirm),
 		wire.PathArchivePage: new(report.ArchiveRequest), wire.PathArchiveEvents: new(abi.EventBatch),
 		wire.PathBackfill: new(wire.BackfillRequest), wire.PathBackfillPlan: new(wire.BackfillRequest),
-		wire.PathBackfillGive: new(report.BackfillEvents),
-		wire.PathBackfillTurn: new(report.BackfillTurn), wire.PathBackfillStop: new(report.BackfillStop),
+		wire.PathBackfillGive:  new(report.BackfillEvents),
+		wire.PathBackfillServe: new(report.BackfillServe), wire.PathBackfillStop: new(report.BackfillStop),
 		wire.PathShadowAnswers: new(report.ShadowAnswersRequest), wire.PathCompare: new(wire.CompareRequest)}
 	for path, item := range doc.Paths {
 		for _, op := range item {

@@ -54,14 +54,14 @@ func (s *Server) followRoutes() []route {
 			handler: ask(s, wire.OpBackfillStatus, func(ctx context.Context) (*report.Backfill, error) {
 				return onFollowers(ctx, s, host.Followers.BackfillStatus)
 			})},
-		{method: http.MethodPost, path: wire.PathBackfillTurn, operation: wire.OpBackfillTurn, tag: tagFollow,
+		{method: http.MethodPost, path: wire.PathBackfillServe, operation: wire.OpBackfillServe, tag: tagFollow,
 			codes: start, summary: "Let a filled provider serve",
 			about: "Refused events are tried once more. With accept_open it serves although events are open, held " +
 				"back or dropped.",
-			request: &report.BackfillTurn{AcceptOpen: true}, answer: exampleBackfill(),
-			handler: call(s, wire.OpBackfillTurn, func(ctx context.Context, q *report.BackfillTurn) (*report.Backfill, error) {
+			request: &report.BackfillServe{AcceptOpen: true}, answer: exampleBackfill(),
+			handler: call(s, wire.OpBackfillServe, func(ctx context.Context, q *report.BackfillServe) (*report.Backfill, error) {
 				return onFollowers(ctx, s, func(f host.Followers, ctx context.Context) (*report.Backfill, error) {
-					return f.BackfillTurn(ctx, q)
+					return f.BackfillServe(ctx, q)
 				})
 			})},
 		{method: http.MethodPost, path: wire.PathBackfillStop, operation: wire.OpBackfillStop, tag: tagFollow,

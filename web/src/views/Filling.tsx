@@ -29,7 +29,7 @@ export function Filling() {
     });
   };
   const turn = () => start("asking", async () => {
-    const b = await post<Backfill>("/v1/backfill/turn", {});
+    const b = await post<Backfill>("/v1/backfill/serve", {});
     await again();
     return <p>{b.state}</p>;
   });

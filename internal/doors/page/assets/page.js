@@ -794,7 +794,7 @@ function Filling() {
     });
   };
   const turn = () => start("asking", async () => {
-    const b = await post("/v1/backfill/turn", {});
+    const b = await post("/v1/backfill/serve", {});
     await again();
     return /* @__PURE__ */ jsx20("p", { children: b.state });
   });
