@@ -62,6 +62,11 @@ func updateGit(dir string, files map[string]string, ours map[string]string, mess
 	if err != nil {
 		return nil, err
 	}
+	for name, hash := range before {
+		if hash.String() == ours[name] {
+			g.recognize(hash)
+		}
+	}
 	write := writerOf(files)
 	if !hasHistory(files) {
 		write = func(g *gitRepository, files map[string]string) (map[string]gitHash, error) {
@@ -144,6 +149,8 @@ type gitHash = plumbing.Hash
 type gitRepository struct {
 	dir     string // .git
 	storage *filesystem.Storage
+	// known has commits of a ledger, by its ids, that an earlier update wrote, with all before them.
+	known map[string]gitHash
 }
 
 // newRepository creates an empty repository. An existing one is an error.
@@ -164,7 +171,7 @@ func openRepository(dir string) (*gitRepository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gitRepository{dir, filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRUDefault())}, nil
+	return &gitRepository{dir: dir, known: map[string]gitHash{}, storage: filesystem.NewStorage(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRUDefault())}, nil
 }
 
 // close removes the folder of packs, which go-git needs while it writes files, unless Git has put packs there.

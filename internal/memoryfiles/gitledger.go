@@ -130,6 +130,13 @@ func (w *ledgerWriter) commit(head string) (*gitCommit, error) {
 		if err := json.Unmarshal([]byte(w.files[fanned("commits", id)]), &k); err != nil {
 			return nil, abi.NewError(abi.CodeBackend, "commit "+id+": "+err.Error())
 		}
+		if known, is := w.known[id]; is {
+			if made, err := w.load(known); err == nil {
+				w.made[id] = made
+				continue
+			}
+			delete(w.known, id) // somebody removed its objects
+		}
 		waiting := len(open)
 		var parents []*gitCommit
 		for _, parent := range []string{k.ParentID, k.MergeParentID} {
@@ -195,8 +202,56 @@ func (w *ledgerWriter) writeCommit(k *ledgerCommit, parents []*gitCommit) (*gitC
 	if err != nil {
 		return nil, err
 	}
-	made.hash, err = w.gitRepository.commit(tree, hashes, "memhost", at, k.Message+"\n\nledger commit "+k.ID+"\n")
+	made.hash, err = w.gitRepository.commit(tree, hashes, "memhost", at, k.Message+"\n\n"+ledgerID+k.ID+"\n")
 	return made, err
+}
+
+// ledgerID precedes the id of a ledger's commit on the last line of a message.
+const ledgerID = "ledger commit "
+
+// recognize notes which commit of a ledger an earlier update wrote as hash, if it is one.
+func (g *gitRepository) recognize(hash gitHash) {
+	c, err := object.GetCommit(g.storage, hash)
+	if err != nil {
+		return
+	}
+	last := c.Message[strings.LastIndex(strings.TrimSuffix(c.Message, "\n"), "\n")+1:]
+	if id, is := strings.CutPrefix(strings.TrimSuffix(last, "\n"), ledgerID); is {
+		g.known[id] = hash
+	}
+}
+
+// load reads a commit with its folders.
+func (g *gitRepository) load(hash gitHash) (*gitCommit, error) {
+	c, err := object.GetCommit(g.storage, hash)
+	if err != nil {
+		return nil, err
+	}
+	root, err := object.GetTree(g.storage, c.TreeHash)
+	if err != nil {
+		return nil, err
+	}
+	made := &gitCommit{hash: hash, dirs: map[string]*gitDir{}}
+	for _, entry := range root.Entries {
+		tree, err := object.GetTree(g.storage, entry.Hash)
+		if err != nil {
+			return nil, err
+		}
+		dir := &gitDir{hash: entry.Hash, fans: map[string]*gitFan{}}
+		for _, part := range tree.Entries {
+			files, err := object.GetTree(g.storage, part.Hash)
+			if err != nil {
+				return nil, err
+			}
+			fan := &gitFan{hash: part.Hash, files: map[string]gitHash{}}
+			for _, file := range files.Entries {
+				fan.files[file.Name] = file.Hash
+			}
+			dir.fans[part.Name] = fan
+		}
+		made.dirs[entry.Name] = dir
+	}
+	return made, nil
 }
 
 // lacking lists the ids that a commit's folder has and that of another commit lacks. A subfolder that both share is
@@ -204,7 +259,7 @@ func (w *ledgerWriter) writeCommit(k *ledgerCommit, parents []*gitCommit) (*gitC
 func (c *gitCommit) lacking(dir string, other *gitCommit) (ids []string) {
 	for name, fan := range c.dirs[dir].fans {
 		theirs := other.dirs[dir].fans[name]
-		if theirs == fan {
+		if theirs != nil && theirs.hash == fan.hash {
 			continue
 		}
 		for file := range fan.files {

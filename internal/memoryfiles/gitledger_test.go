@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -16,7 +17,7 @@ import (
 )
 
 // ledgerOf makes the files of a ledger from lines "id branch parent mergeParent message"; "-" means none.
-func ledgerOf(t *testing.T, lines ...string) map[string]string {
+func ledgerOf(t testing.TB, lines ...string) map[string]string {
 	t.Helper()
 	files, heads := map[string]string{"HEAD": "main\n"}, map[string]string{}
 	for i, line := range lines {
@@ -38,6 +39,55 @@ func ledgerOf(t *testing.T, lines ...string) map[string]string {
 
 var merged = []string{"aa01 main - - Begin", "bb01 b aa01 - Say \"hello\" [to]\n{all} <of> you", "cc01 c aa01 - Third",
 	"aa02 main aa01 - Go on", "aa03 main aa02 bb01 Merge b into main"}
+
+// TestUpdatesWriteTheHistoryOfAnExport: a copy that grew commit by commit has the commits of an export made at once, also
+// where its objects were removed.
+func TestUpdatesWriteTheHistoryOfAnExport(t *testing.T) {
+	f, err := openFolder(t.TempDir(), true)
+	require.NoError(t, err)
+	defer f.close()
+	for n := range merged {
+		files, whole := FanOut(ledgerOf(t, merged[:n+1]...)), t.TempDir()
+		require.NoError(t, WriteGit(whole, files))
+		require.NoError(t, f.update(files, time.Now()))
+		assert.Equal(t, history(t, whole), history(t, f.dir))
+	}
+	files := FanOut(ledgerOf(t, merged...))
+	want := history(t, f.dir)
+	require.NoError(t, os.RemoveAll(filepath.Join(f.dir, ".git", "objects")))
+	require.NoError(t, f.update(files, time.Now()))
+	assert.Equal(t, want, history(t, f.dir))
+}
+
+// history lists all commits of a repository with their files, by branch.
+func history(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	r, err := git.PlainOpen(dir)
+	require.NoError(t, err)
+	branches, err := r.Branches()
+	require.NoError(t, err)
+	found := map[string][]string{}
+	require.NoError(t, branches.ForEach(func(b *plumbing.Reference) error {
+		log, err := r.Log(&git.LogOptions{From: b.Hash()})
+		if err != nil {
+			return err
+		}
+		return log.ForEach(func(c *object.Commit) error {
+			files, err := c.Files()
+			if err != nil {
+				return err
+			}
+			line := c.Hash.String()
+			err = files.ForEach(func(f *object.File) error {
+				line += " " + f.Name
+				return nil
+			})
+			found[b.Name().Short()] = append(found[b.Name().Short()], line)
+			return err
+		})
+	}))
+	return found
+}
 
 func TestAGitExportWritesWhatIsNewOnly(t *testing.T) {
 	const n = 300
