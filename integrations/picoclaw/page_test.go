@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var goBlock = regexp.MustCompile("(?s)## PicoClaw with the memory in its own program\n.*?```go\n(.*?)```")
+var goBlock = regexp.MustCompile("(?s)# PicoClaw with the memory in its own program\n.*?```go\n(.*?)```")
 
-// TestThePage compiles the block of docs/agents.md with stand-ins for PicoClaw's packages, and runs two turns with it
+// TestThePage compiles the block of README.md with stand-ins for PicoClaw's packages, and runs two turns with it
 // and the real memhost.
 func TestThePage(t *testing.T) {
 	s := &served{t: t, program: filepath.Join(t.TempDir(), "memhost"), dir: t.TempDir(), address: "127.0.0.1:0"}
@@ -26,7 +26,7 @@ func TestThePage(t *testing.T) {
 	s.Start()
 	defer s.Stop()
 
-	text, err := os.ReadFile("../../docs/agents.md")
+	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	block := goBlock.FindStringSubmatch(string(text))
 	require.NotNil(t, block)

@@ -1,4 +1,4 @@
-// The program around the block of docs/agents.md, with packages that have what the block takes from PicoClaw: a turn, the
+// The program around the block of README.md, with packages that have what the block takes from PicoClaw: a turn, the
 // end of PicoClaw, and another turn.
 package main
 
