@@ -340,8 +340,14 @@ func (r *record) sources() string {
 	b.WriteString("\n| run | bm25 in it, " + thousand(primaryBudget) + " tokens | command | head |\n|---|---|---|---|\n")
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		fmt.Fprintf(&b, "| `%s` | %s | `make results RESULTS='-only %s'` | `%s` |\n", run.Name, interval(run.Reference),
-			run.Name, run.Head)
+		needs := ""
+		if i := slices.IndexFunc(experiments, func(x experiment) bool { return x.name == run.Name }); i >= 0 {
+			for _, name := range experiments[i].needs {
+				needs += name + "=DIR "
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | `%smake results RESULTS='-only %s'` | `%s` |\n", run.Name, interval(run.Reference),
+			needs, run.Name, run.Head)
 	}
 	return b.String()
 }
