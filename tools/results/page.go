@@ -341,8 +341,8 @@ func (r *record) sources() string {
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		needs := ""
-		if i := slices.IndexFunc(experiments, func(x experiment) bool { return x.name == run.Name }); i >= 0 {
-			for _, name := range experiments[i].needs {
+		if x, err := named(run.Name); err == nil {
+			for _, name := range x.needs {
 				needs += name + "=DIR "
 			}
 		}

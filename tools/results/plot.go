@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-const plotWidth, legendWidth, plotHeight = 18 * vg.Centimeter, 7 * vg.Centimeter, 12 * vg.Centimeter
+const plotWidth, legendWidth, plotHeight = 18 * vg.Centimeter, 8 * vg.Centimeter, 12 * vg.Centimeter
 
 // caption is under the title of every plot.
 const caption = "retrieval of stored messages on LoCoMo; no architecture is ranked here"

@@ -364,11 +364,10 @@ func (w *workplace) check(ctx context.Context, docs string) error {
 	again := &record{}
 	for i := range r.Runs {
 		want := &r.Runs[i]
-		chosen, err := choose(want.Name)
+		x, err := named(want.Name) // nothing that it needs to run is needed to check it
 		if err != nil {
 			return err
 		}
-		x := chosen[0]
 		folder := w.path(x.name, "run")
 		if there, err := exists(filepath.Join(folder, rundir.File)); err != nil {
 			return err

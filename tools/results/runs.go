@@ -88,6 +88,15 @@ func (x experiment) missing() string {
 // judged reports whether an experiment has a language model.
 func (x experiment) judged() bool { return slices.Contains(x.needs, modelURL) }
 
+// named is an experiment by its name.
+func named(name string) (experiment, error) {
+	i := slices.IndexFunc(experiments, func(x experiment) bool { return x.name == name })
+	if i < 0 {
+		return experiment{}, fmt.Errorf("there is no %q; there are %s", name, strings.Join(names(), ", "))
+	}
+	return experiments[i], nil
+}
+
 // choose gives the experiments that a list names; for "" all that have what they need.
 func choose(only string) ([]experiment, error) {
 	if only == "" {
@@ -95,14 +104,14 @@ func choose(only string) ([]experiment, error) {
 	}
 	var list []experiment
 	for name := range strings.SplitSeq(only, ",") {
-		i := slices.IndexFunc(experiments, func(x experiment) bool { return x.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("-only %s: there is no %q; there are %s", only, name, strings.Join(names(), ", "))
+		x, err := named(name)
+		if err != nil {
+			return nil, fmt.Errorf("-only %s: %w", only, err)
 		}
-		if missing := experiments[i].missing(); missing != "" {
+		if missing := x.missing(); missing != "" {
 			return nil, fmt.Errorf("-only %s: %s needs the variable %s (tools/results/main.go)", only, name, missing)
 		}
-		list = append(list, experiments[i])
+		list = append(list, x)
 	}
 	return list, nil
 }
