@@ -135,7 +135,7 @@ func (w *ledgerWriter) commit(head string) (*gitCommit, error) {
 				w.made[id] = made
 				continue
 			}
-			delete(w.known, id) // somebody removed its objects
+			delete(w.known, id) // its objects were removed
 		}
 		waiting := len(open)
 		var parents []*gitCommit

@@ -51,7 +51,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	if end <= s.Pointer {
 		return true, nil
 	}
-	older := s.Pointer < s.Settled // than what a person wrote by hand
+	older := s.Pointer < s.Settled // than what a person wrote
 	if older && s.Settled < end {
 		if again, failed = m.Archive(s, s.Settled, u); failed != nil {
 			return again, failed

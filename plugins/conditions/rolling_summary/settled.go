@@ -9,12 +9,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// What a person writes into MEMORY.md, or removes from it, stays so against messages that were recorded before and wait
-// to be consolidated: from those the file only gets new lines, and none with a word that the person removed. HISTORY.md
-// tells of them as of any others. What is said later counts again.
+// What a person wrote into MEMORY.md, or removed from it, is final for messages that were recorded before and wait to be
+// consolidated. They only add lines to the file, and no line with a word that the person removed. HISTORY.md has them as
+// usual. Messages that are recorded later count again.
 //
-// While such messages wait, the key settled has hashes of the removed words, and each session's mark how many of its
-// messages are that old.
+// While such messages wait, the key settled has the hashes of the removed words, and the mark of each session has the
+// number of its older messages.
 const settledKey = "settled"
 
 // settledWords are the hashes.
@@ -24,7 +24,7 @@ func (x *settledWords) members() []object.Member {
 	return []object.Member{object.Optional("words", &x.words)}
 }
 
-// settle notes that a person has replaced one text of the file by another.
+// settle records that a person replaced the file's text.
 func (m *memory) settle(before, after string) {
 	waits := false
 	for _, s := range nanobot.Sessions(m.State) {
@@ -48,7 +48,7 @@ func (m *memory) settle(before, after string) {
 	m.Store(settledKey, version, x.members()...)
 }
 
-// withNew is a text of the file with the lines that are new in an update, each behind the line that it follows there.
+// withNew adds the lines that are new in an update to the file's text, each after the line that it follows there.
 func (m *memory) withNew(text, update string) string {
 	var x settledWords
 	m.Load(settledKey, x.members()...)
@@ -76,7 +76,7 @@ func (m *memory) withNew(text, update string) string {
 	return strings.TrimLeft(strings.Join(lines, "\n")+"\n", "\n")
 }
 
-// dropSettled removes the hashes when no message waits any more that is so old. done has just been consolidated.
+// dropSettled removes the hashes if no older message waits any more. done is the session that was just consolidated.
 func (m *memory) dropSettled(done *nanobot.Session) {
 	for _, s := range append(nanobot.Sessions(m.State), done) {
 		if s.Settled > s.Pointer && (s == done || s.ID != done.ID) {
