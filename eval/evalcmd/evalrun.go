@@ -200,7 +200,7 @@ func (a *commands) evalPlan(l *lab.Lab, p *pack.Pack, modules map[string]*config
 	}
 	a.Out.Note("%s: %s", l.Name, packLine(&p.Manifest))
 	w := tabwriter.NewWriter(a.Out.Stderr, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "provider\tevents\tretrievals\ttest sessions\tconversations\tnative calls, at least\tmodel calls\t")
+	fmt.Fprintln(w, "provider\tevents\tretrievals\ttest sessions\tconversations\tnative calls, at least\tmodel calls of the lab\t")
 	for _, c := range costs {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", c.Label, c.Events, c.Retrievals, c.TestSessions, c.Conversations,
 			c.NativeCalls, c.ModelCalls)
@@ -231,7 +231,10 @@ func (m *configuredProvider) backendModelCalls(cost *run.Cost) (lines []string, 
 		lines = []string{"not known: the module's manifest does not say"}
 	}
 	for i := range list {
-		operations := map[string]int{abi.OpRecordEvent: cost.Events, abi.OpRetrieve: cost.Retrievals}[list[i].Operation]
+		operations, done := map[string]int{abi.OpRecordEvent: cost.Events, abi.OpRetrieve: cost.Retrievals}[list[i].Operation]
+		if !done {
+			continue // a run forgets nothing and changes nothing by hand
+		}
 		lines = append(lines, list[i].Operation+", "+list[i].Model+": "+host.ModelCallsText(&list[i], int64(operations)))
 	}
 	return lines, err

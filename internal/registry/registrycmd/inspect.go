@@ -106,6 +106,9 @@ func (a *commands) inspect(ctx context.Context, named *cli.Module) error {
 	for _, m := range f.NativeMutations {
 		row("native mutation", "%s", nativeText(m))
 	}
+	for _, c := range f.ModelCalls {
+		row("model calls", "%s, %s: %s.%s", c.Operation, c.Model, c.About, onlyWith(c.Pointer, c.Equals))
+	}
 	for _, p := range f.Providers {
 		note := ""
 		if p.Note != "" {
@@ -141,13 +144,18 @@ func nativeText(n abi.NativeDecl) string {
 	if n.About != "" {
 		text += ": " + n.About
 	}
+	return text + onlyWith(n.Pointer, n.Equals)
+}
+
+// onlyWith names the setting with which a declaration counts; "" where it always does.
+func onlyWith(pointer string, equals abi.Raw) string {
 	switch {
-	case len(n.Equals) > 0:
-		text += " Only with " + strings.TrimPrefix(n.Pointer, "/") + ": " + string(n.Equals)
-	case n.Pointer != "":
-		text += " Only with " + strings.TrimPrefix(n.Pointer, "/")
+	case len(equals) > 0:
+		return " Only with " + strings.TrimPrefix(pointer, "/") + ": " + string(equals)
+	case pointer != "":
+		return " Only with " + strings.TrimPrefix(pointer, "/")
 	}
-	return text
+	return ""
 }
 
 func (a *commands) showRoutes(f *abi.ModuleManifest) error {
