@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/memhost/memhost/abi"
@@ -182,19 +183,19 @@ func (r *reader) readAhead(numbers []int64) {
 	if _, known := r.ahead[numbers[0]]; known || r.aheadBytes > aheadBytes {
 		return
 	}
-	page := numbers[0] / aheadMessages
+	page, near := numbers[0]/aheadMessages, 0
 	first, last := numbers[0], numbers[0]
-	wanted := map[int64]bool{}
-	for _, n := range numbers[:min(len(numbers), aheadMessages)] {
+	next := numbers[:min(len(numbers), aheadMessages)]
+	for _, n := range next {
 		if n/aheadMessages == page {
-			first, last, wanted[n] = min(first, n), max(last, n), true
+			first, last, near = min(first, n), max(last, n), near+1
 		}
 	}
-	if len(wanted) == 1 {
+	if near == 1 {
 		return
 	}
 	for entry := range r.Entries(messageLog, first, last) {
-		if wanted[entry.Seq] {
+		if slices.Contains(next, entry.Seq) {
 			r.ahead[entry.Seq] = bytes.Clone(entry.Data) // another call makes it invalid
 			r.aheadBytes += len(entry.Data)
 		}
