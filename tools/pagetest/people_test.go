@@ -5,6 +5,7 @@ package pagetest
 import (
 	"cmp"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,8 +14,11 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/memhost/memhost/internal/test/fakes/memos"
 )
 
 // TestAPersonsTurnsAndItemsLeadToEachOther asks what a new user would ask: since when does Mara drink tea?
@@ -155,5 +159,80 @@ func TestATurnIsCorrectedAndForgottenOnThePage(t *testing.T) {
 	b.run(t, append(b.at(s, "people"), says("I drink coffee."), has("Correct e1", &corrects), has("Forget e1", &forgets))...)
 	assert.False(t, corrects)
 	assert.True(t, forgets)
+	b.clean(t)
+}
+
+// unbroken is a text without a place to break a line.
+var unbroken = strings.Repeat("unbroken", 200)
+
+// TestLongAndRightToLeftTextsOfAPersonAreShown: each text has its own direction, and nothing is wider than the window.
+func TestLongAndRightToLeftTextsOfAPersonAreShown(t *testing.T) {
+	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "full_history")
+	arabic := "أسكن في القاهرة ولي قطة."
+	for i, text := range []string{arabic, unbroken, strings.Repeat("a long text of many words ", 400)} {
+		e := event(fmt.Sprint("e", i)+strings.Repeat("-id", 60), "جلسة", text)
+		e["user_id"] = "ليلى"
+		record(t, s, e)
+	}
+	for _, width := range []int{1600, 400} {
+		b := open(t, width, 900, width == 400)
+		var overflow int
+		var directions []string
+		var shot []byte
+		b.run(t, append(b.at(s, "people"), says("What was said"), says(arabic), unbusy(), chromedp.Evaluate(overflowing, &overflow),
+			chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main .words")].filter((e) => [%q, "ليلى"].includes(e.textContent))
+				.map((e) => getComputedStyle(e).direction)`, arabic), &directions), chromedp.FullScreenshot(&shot, 100))...)
+		assert.LessOrEqual(t, overflow, 0, "%d px", width)
+		assert.GreaterOrEqual(t, len(directions), 3, "the name twice, and the turn")
+		for _, d := range directions {
+			assert.Equal(t, "rtl", d)
+		}
+		keep(t, fmt.Sprintf("scripts-%d", width), shot)
+		b.clean(t)
+	}
+}
+
+// TestASearchCoversAllTurns: of somebody with many turns the page shows 50 at a time, and searches all.
+func TestASearchCoversAllTurns(t *testing.T) {
+	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
+	recordMany(t, s, 1200, func(i int) map[string]any {
+		text := "a turn"
+		if i == 777 {
+			text = "Since May I drink green tea."
+		}
+		return event(fmt.Sprintf("e%04d", i), "s", text)
+	})
+	b := open(t, 1300, 900, false)
+	shown := func(n int) chromedp.Action {
+		return until(fmt.Sprintf(`document.querySelectorAll(".turn").length === %d`, n))
+	}
+	began := time.Now()
+	b.run(t, append(b.at(s, "people"), says("1,200 turns"), shown(50), search("green tea"),
+		says("1 of 1,200 turns has these words"), said("Since May I drink green tea."))...)
+	t.Logf("opened and searched in %d ms", time.Since(began).Milliseconds())
+	b.run(t, search("turn"), says("1199 of 1,200 turns have these words"), shown(50), press("Next page"), says("e0050"),
+		search(""), says("e0000"), shown(50))
+	b.clean(t)
+}
+
+// TestAnItemIsCorrectedOnThePage: the memory is told what is right, and the page shows what it has then.
+func TestAnItemIsCorrectedOnThePage(t *testing.T) {
+	backend := httptest.NewServer(memos.New(memos.Options{}))
+	t.Cleanup(backend.Close)
+	file := filepath.Join(t.TempDir(), "memhost.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "memory:\n  backend: memos\n  archive: true\n  feedback: true\n  backends:\n"+
+		"    memos: {url: %q, feedback_enabled: true}\n", backend.URL), 0o600))
+	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--config", file)
+	record(t, s, event("e1", "monday", "I drink coffee."))
+	b := open(t, 1300, 900, false)
+	first := `[...document.querySelectorAll(".item button")].find((b) => b.ariaLabel?.startsWith("Correct "))`
+	var overflow int
+	b.run(t, append(b.at(s, "people"), says("I drink coffee."), unbusy(), until(first), chromedp.Evaluate(first+`.focus()`, nil),
+		chromedp.KeyEvent(kb.Enter), until(`document.querySelector(".item textarea")`),
+		chromedp.Evaluate(overflowing, &overflow), chromedp.SendKeys(".item textarea", "I drink tea."), press("Correct it"),
+		says("applied"), until(`[...document.querySelectorAll(".item .said")].some((e) => e.textContent.includes("I drink tea."))`))...)
+	assert.LessOrEqual(t, overflow, 0)
 	b.clean(t)
 }

@@ -293,8 +293,20 @@ func smaller(from image.Image) image.Image {
 func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 	s := demoSlot(t)
 	b := open(t, 1200, 800, false)
-	for _, view := range []string{"people", "ask", "change", "turns", "runs", "modules"} { // Live is never the same
-		b.run(t, append(b.at(s, view), inside(view)...)...)
+	for _, view := range []string{"people", "ask", "compare", "change", "turns", "runs", "modules"} { // Live is never the same
+		switch view {
+		case "people":
+			b.run(t, append(append(b.at(s, view), inside(view)...), search("green tea"), says("turns have these words"))...)
+		case "compare":
+			b.run(t, append(b.at(s, "ask"), chromedp.Evaluate(`{ const s = document.querySelector("main select");
+				s.selectedIndex = 1; s.dispatchEvent(new Event("change"));
+				document.querySelector("main form input").value = "Since when does she drink green tea?" }`, nil),
+				chromedp.Click("main form button"), says("What would another memory give?"), press("Ask them, too"),
+				says("Each was filled with"), chromedp.Evaluate(`{ const card = document.querySelector(".compared").closest(".card");
+					scrollTo(0, card.getBoundingClientRect().top + scrollY - 64); }`, nil))...)
+		default:
+			b.run(t, append(b.at(s, view), inside(view)...)...)
+		}
 		file := filepath.Join("..", "..", "docs", "page", view+".png")
 		if os.Getenv("UPDATE") != "" {
 			time.Sleep(5 * time.Second) // so that late content is in the picture, too

@@ -256,6 +256,20 @@ func TestAShadowIsShownBesideWhatServes(t *testing.T) {
 			strings.NewReader("{}"))), "green tea")
 	}, 30*time.Second, 50*time.Millisecond)
 	b.run(t, append(b.at(s, "side"), says("full_history (serves)"), says("bm25 (shadow)"), says("1 of both"))...)
+
+	// the shadow is a column of a comparison, too, asked with what it has
+	var chosen, columns []string
+	b.run(t, append(b.at(s, "ask"), chromedp.Evaluate(`document.querySelector("main form input").value = "green tea"`, nil),
+		chromedp.Click("main form button"), says("What would another memory give?"), says("Shadows: they get every turn"),
+		chromedp.Evaluate(`[...document.querySelectorAll(".choices :checked")].map((c) => c.parentElement.textContent)`, &chosen),
+		press("Ask them, too"), says("Lines that only one side has are marked."),
+		chromedp.Evaluate(`[...document.querySelectorAll(".compared section")].map((c) => [c.querySelector("h4").textContent,
+			/\d+ tokens · [\d.]+ ms/.test(c.textContent), /filled in/.test(c.textContent), /green tea/.test(c.textContent)].join(" "))`,
+			&columns))...)
+	assert.Contains(t, chosen, "bm25")
+	require.GreaterOrEqual(t, len(columns), 2)
+	assert.Equal(t, "full_historyserves true false true", columns[0])
+	assert.Equal(t, "bm25shadow true false true", columns[1])
 	b.clean(t)
 }
 
@@ -362,32 +376,6 @@ func TestHostileNativeAnswersDoNothing(t *testing.T) {
 		chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil), says("hostile"))...)
 	b.unhurt(t)
 	b.run(t, append(b.at(s, "turns"), press("Show e1 "+injections()[1]), says("What was said in"), says("From turns"))...)
-	b.unhurt(t)
-	b.clean(t)
-}
-
-// TestOtherMemoriesAnswerTheSameQuestion fills them from the archive. Hostile text does nothing there either.
-func TestOtherMemoriesAnswerTheSameQuestion(t *testing.T) {
-	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
-	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25")
-	record(t, s, event("e0", "monday", "I drink green tea."))
-	for i, text := range injections() {
-		record(t, s, event(fmt.Sprint("e", i+1), "tuesday", text+" tea"))
-	}
-	b := open(t, 1300, 900, false)
-	var names []string
-	var overflow int
-	b.run(t, append(b.at(s, "ask"), chromedp.Evaluate(`document.querySelector("main form input").value = "green tea"`, nil),
-		chromedp.Click("main form button"), says("What would another memory give?"),
-		chromedp.Evaluate(`[...document.querySelectorAll(".choices label")].map((l) => l.textContent)`, &names),
-		press("Ask them, too"), says("Each was filled with 61 turns"),
-		until(`[...document.querySelectorAll(".compared pre")].filter((p) => p.textContent.includes("I drink green tea.")).length === 3`),
-		chromedp.Evaluate(overflowing, &overflow))...)
-	assert.Subset(t, names, []string{"full_history", "recall"})
-	for _, name := range []string{"bm25", "mem0", "honcho", "layered_memory", "simple_rag"} {
-		assert.NotContains(t, names, name, "it serves, or needs a server or a model")
-	}
-	assert.LessOrEqual(t, overflow, 0)
 	b.unhurt(t)
 	b.clean(t)
 }

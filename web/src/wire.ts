@@ -83,3 +83,13 @@ export interface Declared {
 
 // declaredBy is the manifest of a module.
 export const declaredBy = (m: ListedModule) => m.manifest as Declared;
+
+// alone tells whether a module needs no configuration, and without one has nobody to call.
+export function alone(m: ListedModule) {
+  const { config_schema: schema, origins } = declaredBy(m);
+  const fixed = (from?: string) => {
+    const key = (from ?? "").split("/")[1] ?? "";
+    return key === "" || (schema?.properties?.[key] as Schema | undefined)?.default !== undefined;
+  };
+  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
+}

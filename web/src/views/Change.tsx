@@ -45,8 +45,10 @@ function Wall({ mode }: { mode: Mode }) {
     });
   };
   return (
-    <section class="card">
+    <section class="card mode">
       <h3>{mode.read_only ? "The slot is read-only" : "The slot is writable"}</h3>
+      <p class="quiet grow">{mode.read_only ? "Questions are answered, and nothing is kept until it is writable again." :
+        "Every turn reaches the provider. Read-only keeps the memory as it is."}</p>
       <p><button type="button" onClick={change}>{raise ? "Make read-only" : "Make writable"}</button></p>
       {said}
     </section>

@@ -84,8 +84,6 @@ export function Items(p: Props) {
                 {e.valid_at ? <span>holds from <Time at={e.valid_at} /></span> : e.created_at ?
                   <span>{e.time_basis === "event" ? "said " : "made "}<Time at={e.created_at} /></span> : null}
                 {e.invalid_at ?? e.expired_at ? <span>until <Time at={e.invalid_at ?? e.expired_at} /></span> : null}
-              </div>
-              <div class="quiet row about">
                 {(e.source_event_ids ?? []).length === 0 ? "source turns not known" : "from"}
                 {(e.source_event_ids ?? []).slice(0, 12).map((id) => <button type="button" class="link" title={p.texts.get(id)}
                   onClick={() => p.look(e.native_id ?? id)}><Words>{id}</Words></button>)}

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import { post } from "../api";
 import { useDoing } from "../parts/Doing";
 import { Failure } from "../parts/Failure";
+import { lines } from "../lines";
 import { Words } from "../parts/Words";
-import { declaredBy, type Comparison, type ListedModule, type Manifest, type Result, type Scope, type Schema } from "../wire";
+import { alone, declaredBy, type Comparison, type ListedModule, type Manifest, type Result, type Scope } from "../wire";
 
 interface Props {
   result: Result; // of the serving memory
@@ -13,16 +14,6 @@ interface Props {
   scope: Scope;
   manifest: Manifest;
   modules: ListedModule[];
-}
-
-// alone tells whether a module needs no configuration, and without one has nobody to call.
-function alone(m: ListedModule) {
-  const { config_schema: schema, origins } = declaredBy(m);
-  const fixed = (from?: string) => {
-    const key = (from ?? "").split("/")[1] ?? "";
-    return key === "" || (schema?.properties?.[key] as Schema | undefined)?.default !== undefined;
-  };
-  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
 }
 
 const mostAsked = 8;
@@ -105,6 +96,3 @@ function Compared({ of: c, result, serving }: { of: Comparison; result: Result; 
   );
 }
 
-// lines are those of a context that say something, without what a memory puts before the words: number and date.
-const lines = (context: string) => context.split("\n").map((l) => l.trim().replace(/^(?:-|m?\d+)?\s*\[[^\]]*\]\s*/, ""))
-  .filter((l) => l !== "" && !/^<\/?memory-context/.test(l));

@@ -114,7 +114,7 @@ export function Person({ of, manifest, event }: Props) {
               scope={scope} look={(id) => { lookAtItem(id === item ? "" : id); lookAtTurn(""); }}
               lookAtTurn={(id) => { lookAtTurn(id); lookAtItem(""); }}
               byTurn={async () => fromTurns(scope, shown.map((t) => t.listed.event_id))}
-              corrects={can("apply_feedback")} forgets={can("forget")} changed={() => { void readTurns(); void readItems(); }} />)}</Loaded>
+              corrects={can("apply_feedback") && Boolean(manifest.feedback_enabled)} forgets={can("forget")} changed={() => { void readTurns(); void readItems(); }} />)}</Loaded>
         </section>
       </div>
     </section>

@@ -37,7 +37,7 @@ export function Runs() {
 function Shown({ run: r, report }: { run: Run; report: { path: string } | Error | null }) {
   return (
     <>
-      <section class="card">
+      <section class="card tall">
         <h2><Words>{r.title ?? r.name}</Words></h2>
         {r.problem ? <Failure of={{ message: r.problem }} /> : null}
         <Facts of={[["complete", r.complete ? "yes" : "no: what was not asked is missing, not zero"]]} />

@@ -9,6 +9,7 @@ import { Loaded, useLoad } from "../parts/Loaded";
 import { State } from "../parts/State";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/Time";
+import { lines } from "../lines";
 import { Words } from "../parts/Words";
 import type { Shadow, ShadowAnswer, ShadowAnswers, ShadowList } from "../wire";
 
@@ -94,9 +95,6 @@ function Question({ answers }: { answers: ShadowAnswer[] }) {
     </section>
   );
 }
-
-// lines are those of a context that say something: not its frame.
-const lines = (context: string) => context.split("\n").map((l) => l.trim()).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
 
 function Column({ name, role, context, other, about }: { name: string; role: string; context: string; other: Set<string>;
   about: Fact[] }) {

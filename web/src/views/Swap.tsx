@@ -8,19 +8,19 @@ import { resolved, SchemaField, typed, valueOf } from "../parts/SchemaField";
 import { Time } from "../parts/Time";
 import { Words } from "../parts/Words";
 import { useSlot } from "../slot";
-import { declaredBy, type Backfill, type BackfillPlan, type ListedModule, type Manifest, type Schema } from "../wire";
+import { alone, declaredBy, type Backfill, type BackfillPlan, type ListedModule, type Manifest, type Schema } from "../wire";
 
 interface Offer {
   name: string;
   kind: "condition" | "backend";
-  backend: boolean; // whether it asks somebody on the network
+  backend: boolean; // whether it has to ask somebody on the network
   about: string;
   schema: Schema;
 }
 
 const offersOf = (modules: ListedModule[]): Offer[] => modules.flatMap((m) => declaredBy(m).providers.map((p): Offer => ({
   name: p.name, kind: p.kind === "control" ? "condition" : "backend",
-  backend: (declaredBy(m).origins ?? []).length > 0,
+  backend: !alone(m),
   about: [declaredBy(m).description, p.note].filter(Boolean).join(" "), schema: declaredBy(m).config_schema ?? {} })))
   .toSorted((a, b) => a.name.localeCompare(b.name));
 

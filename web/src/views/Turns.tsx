@@ -139,7 +139,7 @@ function List({ found, manifest, about }: { found: Found; manifest: Manifest; ab
           onClick={() => forget({ session_id: session }, `session ${session}`)}>Forget this session</button> : null}
       </form>
       <Loaded got={page}>{(p) => (
-        <div key={p.of}>
+        <div key={p.of} class="card">
           <p class="quiet">{`Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` +
             (texts ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") +
             (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.")}</p>

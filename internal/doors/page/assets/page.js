@@ -74,9 +74,9 @@ async function follow(before, each, up) {
       for (; ; ) {
         const { done, value } = await reader.read();
         if (done) break;
-        const lines4 = (rest + value).split("\n");
-        rest = lines4.pop() ?? "";
-        for (const text of lines4.filter(Boolean)) {
+        const lines3 = (rest + value).split("\n");
+        rest = lines3.pop() ?? "";
+        for (const text of lines3.filter(Boolean)) {
           const line = JSON.parse(text);
           now ||= line.kind !== "operation";
           (now ? each : before)(line);
@@ -422,6 +422,14 @@ function useDoing() {
 
 // src/wire.ts
 var declaredBy = (m) => m.manifest;
+function alone(m) {
+  const { config_schema: schema, origins } = declaredBy(m);
+  const fixed = (from) => {
+    const key2 = (from ?? "").split("/")[1] ?? "";
+    return key2 === "" || schema?.properties?.[key2]?.default !== void 0;
+  };
+  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
+}
 
 // src/views/Context.tsx
 import { jsx as jsx13 } from "./preact.js";
@@ -493,15 +501,12 @@ function Found({ result, scope }) {
 
 // src/views/Others.tsx
 import { useState as useState4 } from "./preact.js";
+
+// src/lines.ts
+var lines2 = (context) => context.split("\n").map((l) => l.trim().replace(/^m\d+ (\[[^\]]*\] |[\d:.TZ-]+ )?/, "")).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
+
+// src/views/Others.tsx
 import { Fragment as Fragment3, jsx as jsx16, jsxs as jsxs7 } from "./preact.js";
-function alone(m) {
-  const { config_schema: schema, origins } = declaredBy(m);
-  const fixed = (from) => {
-    const key2 = (from ?? "").split("/")[1] ?? "";
-    return key2 === "" || schema?.properties?.[key2]?.default !== void 0;
-  };
-  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
-}
 var mostAsked = 8;
 function Others({ result, query, maxTokens, scope, manifest, modules }) {
   const shadows = (manifest.followers ?? []).filter((f) => f.role === "shadow").map((f) => f.provider);
@@ -599,7 +604,6 @@ function Compared({ of: c, result, serving }) {
     ] }, `${i} ${o.name}`)) })
   ] });
 }
-var lines2 = (context) => context.split("\n").map((l) => l.trim().replace(/^(?:-|m?\d+)?\s*\[[^\]]*\]\s*/, "")).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
 
 // src/parts/Table.tsx
 import { jsx as jsx17, jsxs as jsxs8 } from "./preact.js";
@@ -895,7 +899,7 @@ import { Fragment as Fragment5, jsx as jsx22, jsxs as jsxs13 } from "./preact.js
 var offersOf = (modules) => modules.flatMap((m) => declaredBy(m).providers.map((p) => ({
   name: p.name,
   kind: p.kind === "control" ? "condition" : "backend",
-  backend: (declaredBy(m).origins ?? []).length > 0,
+  backend: !alone(m),
   about: [declaredBy(m).description, p.note].filter(Boolean).join(" "),
   schema: declaredBy(m).config_schema ?? {}
 }))).toSorted((a, b) => a.name.localeCompare(b.name));
@@ -1054,8 +1058,9 @@ function Wall({ mode }) {
       ] });
     });
   };
-  return /* @__PURE__ */ jsxs14("section", { class: "card", children: [
+  return /* @__PURE__ */ jsxs14("section", { class: "card mode", children: [
     /* @__PURE__ */ jsx23("h3", { children: mode.read_only ? "The slot is read-only" : "The slot is writable" }),
+    /* @__PURE__ */ jsx23("p", { class: "quiet grow", children: mode.read_only ? "Questions are answered, and nothing is kept until it is writable again." : "Every turn reaches the provider. Read-only keeps the memory as it is." }),
     /* @__PURE__ */ jsx23("p", { children: /* @__PURE__ */ jsx23("button", { type: "button", onClick: change, children: raise ? "Make read-only" : "Make writable" }) }),
     said
   ] });
@@ -1069,11 +1074,11 @@ import { Fragment as Fragment7, jsx as jsx24, jsxs as jsxs15 } from "./preact.js
 var [height, left, below] = [180, 44, 18];
 var minute = 6e4;
 var quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
-function Latency({ lines: lines4, now }) {
+function Latency({ lines: lines3, now }) {
   const width = Math.max(320, Math.min(1500, innerWidth - 84));
   const last = Math.floor(now / minute);
   const minutes = /* @__PURE__ */ new Map();
-  for (const l of lines4) {
+  for (const l of lines3) {
     const m = Math.floor(Date.parse(l.at) / minute);
     if (l.latency_ms !== void 0 && m > last - 60) minutes.set(m, [...minutes.get(m) ?? [], l.latency_ms]);
   }
@@ -1115,11 +1120,11 @@ function Latency({ lines: lines4, now }) {
       " ",
       /* @__PURE__ */ jsx24("span", { class: "key p99", children: "p99" }),
       " in ms by minute, of ",
-      lines4.length,
+      lines3.length,
       " operations",
-      lines4.length < 2e3 ? "" : /* @__PURE__ */ jsxs15(Fragment7, { children: [
+      lines3.length < 2e3 ? "" : /* @__PURE__ */ jsxs15(Fragment7, { children: [
         " since ",
-        /* @__PURE__ */ jsx24(Time, { at: lines4[0].at })
+        /* @__PURE__ */ jsx24(Time, { at: lines3[0].at })
       ] })
     ] })
   ] });
@@ -1212,15 +1217,15 @@ function Seen({ manifest, mode, found }) {
     swapping.current = step.name !== "serve" && step.verdict !== "fail";
     if (step.name === "serve" && step.verdict === "pass") setTimeout(slot.again, 500);
   });
-  const lines4 = kept(now - 36e5);
-  const errors = lines4.filter((l) => l.code).length;
+  const lines3 = kept(now - 36e5);
+  const errors = lines3.filter((l) => l.code).length;
   const open4 = found.list.filter((s) => s.queued + s.pending + s.lost > 0);
   const sum = (of) => open4.reduce((n, s) => n + of(s), 0);
   return /* @__PURE__ */ jsxs18(Fragment9, { children: [
     /* @__PURE__ */ jsxs18("ul", { class: "tiles", children: [
       /* @__PURE__ */ jsx27(Tile, { name: "serves", value: /* @__PURE__ */ jsx27(Words, { children: manifest.provider }) }),
       /* @__PURE__ */ jsx27(Tile, { name: "mode", value: mode.read_only ? "read-only" : "writable" }),
-      /* @__PURE__ */ jsx27(Tile, { name: "operations", value: String(lines4.length) }),
+      /* @__PURE__ */ jsx27(Tile, { name: "operations", value: String(lines3.length) }),
       /* @__PURE__ */ jsx27(Tile, { name: "errors", value: String(errors), bad: errors > 0 }),
       /* @__PURE__ */ jsx27(Tile, { name: "queued", value: String(sum((s) => s.queued)) }),
       /* @__PURE__ */ jsx27(Tile, { name: "pending", value: String(sum((s) => s.pending)) }),
@@ -1228,11 +1233,11 @@ function Seen({ manifest, mode, found }) {
     ] }),
     /* @__PURE__ */ jsxs18("section", { class: "card", children: [
       /* @__PURE__ */ jsx27("h2", { children: "Latency" }),
-      /* @__PURE__ */ jsx27(Latency, { lines: lines4, now })
+      /* @__PURE__ */ jsx27(Latency, { lines: lines3, now })
     ] }),
     /* @__PURE__ */ jsxs18("section", { class: "card", children: [
       /* @__PURE__ */ jsx27("h2", { children: "Operations" }),
-      /* @__PURE__ */ jsx27(Operations, { of: lines4.slice(-shownOperations).toReversed() })
+      /* @__PURE__ */ jsx27(Operations, { of: lines3.slice(-shownOperations).toReversed() })
     ] }),
     /* @__PURE__ */ jsxs18("section", { class: "card", children: [
       /* @__PURE__ */ jsx27("h2", { children: "What is open" }),
@@ -1349,14 +1354,14 @@ function yaml(of, keys, given) {
     const from = keys.find((k) => origin?.from === `/${k.name}`);
     return from && (typedIn(from.name) || (typeof from.schema.default === "string" ? from.schema.default : "")) || "URL";
   };
-  const lines4 = keys.map(line).filter(Boolean);
+  const lines3 = keys.map(line).filter(Boolean);
   const secrets = keys.filter((k) => isSecret(k.schema) && typedIn(k.name) !== "").map((k) => `  ${JSON.stringify(typedIn(k.name))}: {env: ${typedIn(k.name).toUpperCase().replace(/[^A-Z0-9]/g, "_")}, origin: ${JSON.stringify(originOf(k.name))}}`);
   return [
     `memory:`,
     `  ${word}: ${chosen.name}`,
     `  ${word}s:`,
-    `    ${chosen.name}:${lines4.length === 0 ? " {}" : ""}`,
-    ...lines4.map((l) => `      ${l}`),
+    `    ${chosen.name}:${lines3.length === 0 ? " {}" : ""}`,
+    ...lines3.map((l) => `      ${l}`),
     ...secrets.length === 0 ? [] : ["secrets:", ...secrets]
   ].join("\n") + "\n";
 }
@@ -1922,9 +1927,7 @@ function Items(p) {
           e.invalid_at ?? e.expired_at ? /* @__PURE__ */ jsxs26("span", { children: [
             "until ",
             /* @__PURE__ */ jsx35(Time, { at: e.invalid_at ?? e.expired_at })
-          ] }) : null
-        ] }),
-        /* @__PURE__ */ jsxs26("div", { class: "quiet row about", children: [
+          ] }) : null,
           (e.source_event_ids ?? []).length === 0 ? "source turns not known" : "from",
           (e.source_event_ids ?? []).slice(0, 12).map((id) => /* @__PURE__ */ jsx35(
             "button",
@@ -2133,7 +2136,7 @@ function Person({ of, manifest, event }) {
               lookAtItem("");
             },
             byTurn: async () => fromTurns(scope, shown.map((t) => t.listed.event_id)),
-            corrects: can("apply_feedback"),
+            corrects: can("apply_feedback") && Boolean(manifest.feedback_enabled),
             forgets: can("forget"),
             changed: () => {
               void readTurns();
@@ -2356,7 +2359,7 @@ function Runs() {
 }
 function Shown2({ run: r, report }) {
   return /* @__PURE__ */ jsxs29(Fragment19, { children: [
-    /* @__PURE__ */ jsxs29("section", { class: "card", children: [
+    /* @__PURE__ */ jsxs29("section", { class: "card tall", children: [
       /* @__PURE__ */ jsx38("h2", { children: /* @__PURE__ */ jsx38(Words, { children: r.title ?? r.name }) }),
       r.problem ? /* @__PURE__ */ jsx38(Failure, { of: { message: r.problem } }) : null,
       /* @__PURE__ */ jsx38(Facts, { of: [["complete", r.complete ? "yes" : "no: what was not asked is missing, not zero"]] }),
@@ -2452,9 +2455,9 @@ function byQuestion(answers) {
 }
 function Question({ answers }) {
   const first = answers[0];
-  const served = new Set(lines3(first.serving_context));
+  const served = new Set(lines2(first.serving_context));
   const answered = answers.filter((a) => !a.error);
-  const others = answered.length === 0 ? served : new Set(answered.flatMap((a) => lines3(a.formatted_context ?? "")));
+  const others = answered.length === 0 ? served : new Set(answered.flatMap((a) => lines2(a.formatted_context ?? "")));
   return /* @__PURE__ */ jsxs30("section", { class: "question card", children: [
     /* @__PURE__ */ jsx39("h3", { children: /* @__PURE__ */ jsx39(Words, { children: first.query }) }),
     /* @__PURE__ */ jsxs30("p", { class: "quiet", children: [
@@ -2496,7 +2499,6 @@ function Question({ answers }) {
     ] })
   ] });
 }
-var lines3 = (context) => context.split("\n").map((l) => l.trim()).filter((l) => l !== "" && !/^<\/?memory-context/.test(l));
 function Column({ name, role, context, other, about: about2 }) {
   return /* @__PURE__ */ jsxs30("section", { children: [
     /* @__PURE__ */ jsxs30("h4", { children: [
@@ -2504,7 +2506,7 @@ function Column({ name, role, context, other, about: about2 }) {
       ` (${role})`
     ] }),
     context === "" ? /* @__PURE__ */ jsx39("p", { children: "There is no memory for this question." }) : /* @__PURE__ */ jsx39("pre", { dir: "auto", tabIndex: 0, "aria-label": `Context of ${name}`, class: "words", children: context.split("\n").map((line) => [
-      lines3(line).some((l) => !other.has(l)) ? /* @__PURE__ */ jsx39("mark", { class: "e0", title: "the other side has no such line", children: line }) : line,
+      lines2(line).some((l) => !other.has(l)) ? /* @__PURE__ */ jsx39("mark", { class: "e0", title: "the other side has no such line", children: line }) : line,
       "\n"
     ]) }),
     /* @__PURE__ */ jsx39(Facts, { of: about2 })
@@ -2737,7 +2739,7 @@ function List2({ found, manifest, about: about2 }) {
         }
       ) : null
     ] }),
-    /* @__PURE__ */ jsx41(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs32("div", { children: [
+    /* @__PURE__ */ jsx41(Loaded, { got: page, children: (p) => /* @__PURE__ */ jsxs32("div", { class: "card", children: [
       /* @__PURE__ */ jsx41("p", { class: "quiet", children: `Generation ${p.generation}, ${p.events.length} events on this page, in the order of their ids. ` + (texts2 ? "The archive keeps their text" : "The slot keeps no text of them (memory.archive is off)") + (tells ? ", and the provider says what it has of each." : ", and this provider does not say what it has of each.") }),
       /* @__PURE__ */ jsx41(Table, { caption: "Events", heads: ["event", "session", "state", "outcome", "sent", ""], rows: p.events.map(row2) }),
       /* @__PURE__ */ jsxs32("p", { class: "buttons", children: [
