@@ -143,7 +143,7 @@ func (a *commands) reportLint(p *pack.Pack, findings []pack.Finding) error {
 func (a *commands) evalPackShowCommand() *cobra.Command {
 	var persona string
 	var repairs bool
-	cmd := &cobra.Command{Use: "show PACK", Short: "Show a pack, one persona's timeline, or what was mended",
+	cmd := &cobra.Command{Use: "show PACK", Short: "Show a pack, one persona's timeline, or what was repaired",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := pack.Open(args[0])
@@ -161,7 +161,7 @@ func (a *commands) evalPackShowCommand() *cobra.Command {
 			return a.showPersona(p, persona)
 		}}
 	cmd.Flags().StringVar(&persona, "persona", "", "whose timeline")
-	cmd.Flags().BoolVar(&repairs, "repairs", false, "every place of the source that was mended or left out")
+	cmd.Flags().BoolVar(&repairs, "repairs", false, "every place of the source that was repaired or left out")
 	return cmd
 }
 

@@ -37,7 +37,7 @@ type BackfillServe struct {
 // Validate finds nothing wrong: every value is valid.
 func (*BackfillServe) Validate() error { return nil }
 
-// BackfillStop ends a backfill. What it did is kept, and starting it again goes on.
+// BackfillStop ends a backfill. What it did is kept, and starting it again continues it.
 type BackfillStop struct {
 	// Discard throws away what it did: the scopes that it filled are reset.
 	Discard bool `json:"discard,omitempty"`

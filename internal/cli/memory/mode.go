@@ -42,7 +42,7 @@ func (a *commands) modeCommand() *cobra.Command {
 		},
 	}
 	f.Add(cmd.Flags())
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever wonders later")
+	cmd.Flags().StringVar(&reason, "reason", "", "why it changes; shown with the mode")
 	return cmd
 }
 

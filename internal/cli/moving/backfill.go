@@ -152,7 +152,7 @@ func (a *commands) backfillCommand() *cobra.Command {
 			}
 			return b, err
 		}),
-		verb("stop", "Stop it; what it filled is kept, and memhost swap --backfill goes on", func(ctx context.Context,
+		verb("stop", "Stop it; what it filled is kept, and memhost swap --backfill continues it", func(ctx context.Context,
 			c *client.Client) (*report.Backfill, error) {
 			return c.BackfillStop(ctx, &report.BackfillStop{})
 		}),

@@ -47,7 +47,7 @@ func describe(table []route, version string) (*document, error) {
 			{Name: tagSlot, Description: "What serves, and how."},
 			{Name: tagCapability, Description: "What a provider may have: unsupported (501) where it does not."},
 			{Name: tagArchive, Description: "Recorded events word for word, for those who run the slot."},
-			{Name: tagFollow, Description: "Memories beside the serving one, for the person who runs the slot: one that is " +
+			{Name: tagFollow, Description: "Memories next to the serving one, for the person who runs the slot: one that is " +
 				"filled and then serves, and shadows."},
 			{Name: tagProcess, Description: "For those who run the slot."}},
 		Components: &huma.Components{Schemas: r, Responses: map[string]*huma.Response{},

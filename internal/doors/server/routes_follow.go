@@ -66,7 +66,7 @@ func (s *Server) followRoutes() []route {
 			})},
 		{method: http.MethodPost, path: wire.PathBackfillStop, operation: wire.OpBackfillStop, tag: tagFollow,
 			codes: start, summary: "Stop a backfill",
-			about: "What it filled is kept, and starting it again goes on. With discard the scopes that it filled are " +
+			about: "What it filled is kept, and starting it again continues it. With discard the scopes that it filled are " +
 				"reset, and remains says what could not be.",
 			request: &report.BackfillStop{Discard: true}, answer: exampleBackfill(),
 			handler: call(s, wire.OpBackfillStop, func(ctx context.Context, q *report.BackfillStop) (*report.Backfill, error) {

@@ -78,8 +78,8 @@ func (s *Server) listRoutes() []route {
 			handler: http.HandlerFunc(s.streamOperations)},
 		{method: http.MethodGet, path: wire.PathModules, operation: wire.OpListModules, tag: tagSlot, local: true,
 			summary: "List the modules that the program has", codes: unsupported,
-			about: "What each is and may do, read off its bytes, with the JSON schema of its configuration. No " +
-				"configuration of the slot's is told, and so no secret.",
+			about: "What each is and may do, read off its bytes, with the JSON schema of its configuration. The " +
+				"slot's configuration is not in it, and so no secret.",
 			answer: &wire.ModuleList{Modules: []wire.Module{{Name: "mem0", Version: "0.1.0", SHA256: strings.Repeat("0", 64),
 				Bytes: 250000, Engine: "wazero", Powers: []string{"http", "state"},
 				Operations: []string{abi.OpRetrieve}, Capabilities: []string{"readiness"},

@@ -21,7 +21,7 @@ export function Filling() {
     return () => clearInterval(timer);
   }, [moving]);
   const stop = async () => {
-    if (!await confirm("Stop the filling?", "What it filled is kept, and starting it again goes on.", "Stop it")) return;
+    if (!await confirm("Stop the filling?", "What it filled is kept, and starting it again continues it.", "Stop it")) return;
     await start("stopping", async () => {
       await post("/v1/backfill/stop", {});
       await again();
