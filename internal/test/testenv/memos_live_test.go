@@ -12,6 +12,7 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/test/testenv/llm"
 )
 
 // TestLive_memos is `tools/live memos`: both graph flavours, each with the three ways to write.
@@ -28,6 +29,18 @@ func TestLive_memos(t *testing.T) {
 			t.Run("kit/source-design", func(t *testing.T) {
 				conformAsDesigned(t, m.Backend(), "memos", 2*time.Minute, nil)
 			})
+			if graph == "neo4j" {
+				for _, mode := range []string{"sync/fine", "async"} {
+					t.Run("kept nothing/"+mode, func(t *testing.T) {
+						keptNothing(t, m.Backend(), "memos", map[string]any{"add_mode": mode}, map[string]llm.Fault{
+							"prose":              {Purpose: "memos.extract", Mode: llm.Prose},
+							"an empty list":      {Purpose: "memos.extract", Mode: llm.Say, Content: `{"memory list":[],"summary":""}`},
+							"cut JSON":           {Purpose: "memos.extract", Mode: llm.CutAnswer},
+							"the embedder fails": {Purpose: "embeddings", Mode: llm.Status, Status: 400},
+						})
+					})
+				}
+			}
 			if graph == "neo4j-community" { // the other flavour loses a batch with a skill in it
 				t.Run("four groups", func(t *testing.T) { memosFourGroups(t, m) })
 			}

@@ -120,21 +120,24 @@ func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.Me
 	score func(row any) any) {
 	t.Helper()
 	ctx := t.Context()
-	var ours []any
-	found := 0
-	for _, q := range talk.queries {
+	ours, found := make([]any, len(talk.queries)), 0
+	ask := func(n int) *abi.RetrieveResult {
+		q := talk.queries[n]
 		result, err := slot.Retrieve(ctx, &abi.RetrieveRequest{Query: q.text, Scope: q.scope, SessionID: "parity"})
 		require.NoError(t, err, q.text)
-		picked, err := pick(result.Raw)
+		ours[n], err = pick(result.Raw)
 		require.NoError(t, err)
-		ours = append(ours, picked)
-		found += len(result.Evidence)
+		return result
+	}
+	for n := range ours {
+		found += len(ask(n).Evidence)
 	}
 	require.GreaterOrEqual(t, len(ours), minQueries)
 	require.Greater(t, found, talk.least, "hardly anything was found: equal emptiness proves nothing")
 
 	// A backend may not give the same answer twice: rows with equal scores come in any order, and texts are made of
-	// them. So what differs is asked again, and memhost's answer must be one that the backend's client gets too.
+	// them. A full-text index changes the order for good when it merges its parts. So what differs is asked again, of
+	// both, and memhost's answer must be one that the backend's client gets too.
 	const tries = 8
 	open, again := make([]int, len(ours)), 0
 	for i := range open {
@@ -145,6 +148,9 @@ func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.Me
 		asked := make([]parityQuery, len(open))
 		for i, n := range open {
 			asked[i] = talk.queries[n]
+			if try > 0 {
+				ask(n)
+			}
 		}
 		theirs := native(t, asked, scopes)
 		require.Len(t, theirs, len(asked))
