@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/eval/score"
 )
 
-// more has the tables below the figures: without probes that were asked while memory was pending, by speaker, and
-// errors by class.
+// more returns the tables below the figures: the figures without the probes that were asked while memory was pending, the
+// figures by speaker, and errors by class.
 func more(m *score.Metrics) []table {
 	var list []table
 	for _, budget := range m.Keys.Budgets {

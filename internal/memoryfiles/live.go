@@ -446,7 +446,7 @@ func (l *Live) copy(ctx context.Context, scope abi.MemoryScope) (edited []string
 	return f.edited, err
 }
 
-// clear removes a copy but for what a person has edited.
+// clear removes a copy, except for files that a person edited.
 func (l *Live) clear(dir string) error {
 	f, err := openFolder(dir, false)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -352,7 +352,7 @@ func (r *record) sources() string {
 	return b.String()
 }
 
-// files are everything that a record publishes, by name below docs.
+// files returns all files that a record publishes, by their path in docs.
 func (r *record) files() (map[string][]byte, error) {
 	for _, c := range r.columns() {
 		if c.Breached != "" {

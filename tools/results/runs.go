@@ -88,7 +88,7 @@ func (x experiment) missing() string {
 // judged reports whether an experiment has a language model.
 func (x experiment) judged() bool { return slices.Contains(x.needs, modelURL) }
 
-// named is an experiment by its name.
+// named returns the experiment with this name.
 func named(name string) (experiment, error) {
 	i := slices.IndexFunc(experiments, func(x experiment) bool { return x.name == name })
 	if i < 0 {

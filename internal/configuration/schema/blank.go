@@ -75,9 +75,8 @@ func SecretRef(v any) (name string, ok bool) {
 	return name, ok
 }
 
-// Blank returns a copy of a value in the form that Decode returns that may be shown: strings and numbers under a
-// credential's key become "***", and so do user names, passwords and credentials in the queries of URLs. {"secret":
-// NAME} stays.
+// Blank returns a copy of a decoded value that is safe to show: strings and numbers under a credential's key become
+// "***", and so do user names, passwords and credentials in the queries of URLs. {"secret": NAME} stays.
 func Blank(v any) any { return blank(v, false) }
 
 // BlankRaw is Blank for JSON text, in canonical form. Text that is not JSON becomes the string "***".

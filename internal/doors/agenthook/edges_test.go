@@ -20,7 +20,7 @@ import (
 	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// untouched makes the folders of all sessions as old as the tests' clock says, not the computer's.
+// untouched sets the times of all session folders by the test's clock.
 func (a *agent) untouched() {
 	a.t.Helper()
 	folders, err := os.ReadDir(filepath.Join(a.folder, "prompts"))

@@ -17,7 +17,7 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/servertest"
 )
 
-// A backup arrives whole, or there is an error: what was cut off is never taken for the whole.
+// A backup that was cut off is an error.
 func TestABackupArrivesWholeOrNotAtAll(t *testing.T) {
 	large := bytes.Repeat([]byte("memory "), 1<<18)
 	inTheMiddle := errors.New("the disk failed")

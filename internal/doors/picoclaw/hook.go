@@ -37,7 +37,7 @@ type Options struct {
 	// Scope is the scope of this hook. In its ids, {channel}, {sender_id}, {agent} and {session} are replaced by what
 	// PicoClaw reports about the speaker. Nothing said in a conversation can select another scope.
 	Scope abi.MemoryScope
-	// Session is the session_id of everything; empty: PicoClaw's own session key. A token for one session needs it.
+	// Session is the session_id of every request. Default: PicoClaw's own session key. A token for one session requires it.
 	Session string
 	// Shared lets several people use one memory. Otherwise a memory belongs to the first person who speaks, and others
 	// get none.

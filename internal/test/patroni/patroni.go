@@ -307,8 +307,8 @@ func (c *Cluster) whole() bool {
 	return leader == 1 && synchronous == 1 && replicas == 1
 }
 
-// Whole waits until all nodes are there again. False when they are not for two minutes; then each node's state and the
-// end of its log are in the test's.
+// Whole waits until all nodes are running again. After two minutes it returns false, with each node's state and the end of
+// its log in the test's log.
 func (c *Cluster) Whole() bool {
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
 		if c.whole() {
