@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The documents of the benchmarks are about 3 KB, as a turn or a retrieval of twelve items is.
+// The benchmarks use documents of about 3 KB, the size of a turn or of a retrieval of twelve items.
 
 func benchEvent() *MemoryEvent {
 	text := strings.Repeat("My cat is called Zorvex and he sleeps on the \"red\" sofa.\n", 5)

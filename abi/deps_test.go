@@ -44,7 +44,7 @@ func structsWithCodecs(t *testing.T) []string {
 	return names
 }
 
-// TestDeps keeps out what TinyGo cannot build, or only with reflection: encoding/json, fmt, reflect, net.
+// TestDeps rejects imports that TinyGo cannot build, or builds only with reflection: encoding/json, fmt, reflect, net.
 func TestDeps(t *testing.T) {
 	allowed := map[string]bool{"bytes": true, "errors": true, "io": true, "slices": true, "strconv": true,
 		"strings":       true,

@@ -25,11 +25,11 @@ func TestDecodeByItselfReportsTheContractsErrors(t *testing.T) {
 	require.Equal(t, NewError(CodeInvalidArgument, err.Error()), AsError(err))
 }
 
-// half reads nothing.
-type half struct{}
+// nullDecoder reads nothing.
+type nullDecoder struct{}
 
-func (half) Decode(*wirejson.Decoder, Mode) error { return nil }
+func (nullDecoder) Decode(*wirejson.Decoder, Mode) error { return nil }
 
 func TestADecodeThatReadsNothingIsNoticed(t *testing.T) {
-	require.EqualError(t, Unmarshal([]byte(`{}`), half{}), "internal: Decode did not read the whole value")
+	require.EqualError(t, Unmarshal([]byte(`{}`), nullDecoder{}), "internal: Decode did not read the whole value")
 }

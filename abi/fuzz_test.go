@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The fuzz tests hold the codecs against encoding/json: the same documents accepted, the same values read, the same
-// documents written. Left out is only where the contract differs on purpose, see isComparable.
+// The fuzz tests compare the codecs with encoding/json: both accept the same documents, read the same values and write
+// the same documents. isComparable lists the deliberate differences.
 
 func FuzzDecodeMemoryEvent(f *testing.F)     { fuzzDecode[MemoryEvent](f, benchEvent()) }
 func FuzzDecodeRetrieveRequest(f *testing.F) { fuzzDecode[RetrieveRequest](f, fuzzRequest()) }
@@ -68,7 +68,7 @@ func fuzzManifest() *ModuleManifest {
 		Conformance: &ConformanceDecl{NotApplicable: []NotApplicable{{Clause: 4, Because: "x"}}}}
 }
 
-// fuzzDecode compares the two ways to read a T, written with the generics of two pointers because codecs have pointer
+// fuzzDecode compares the two ways to read a T. Its second type parameter is there because codecs have pointer
 // receivers.
 func fuzzDecode[T any, P interface {
 	*T
@@ -117,10 +117,9 @@ func compareWritten[T any, P interface {
 	require.Equal(t, generic(t, data), generic(t, Marshal(other)))
 }
 
-// isComparable reports whether the contract and encoding/json agree on what data means. They differ, on purpose, in
-// bytes that are not UTF-8 (encoding/json replaces them), nesting deeper than MaxValueDepth (it goes to 10,000), a key
-// that occurs twice in an object (it merges the values) and keys that equal a field in another case (it takes them for
-// it).
+// isComparable reports whether the contract and encoding/json agree on the meaning of data. They differ deliberately in
+// four cases. encoding/json replaces bytes that are not UTF-8; it allows 10,000 levels instead of MaxValueDepth; it
+// merges the values of a key that occurs twice in an object; and it matches field names regardless of case.
 func isComparable(data []byte, folded map[string]string) bool {
 	if !utf8.Valid(data) {
 		return false
@@ -135,7 +134,7 @@ func isComparable(data []byte, folded map[string]string) bool {
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return true // not JSON, or at its end: both must say so
+			return true // not JSON, or at its end: both must agree
 		}
 		if token == json.Delim('}') || token == json.Delim(']') {
 			levels = levels[:len(levels)-1]

@@ -15,7 +15,7 @@ type codable interface {
 	Decodable
 }
 
-// types holds one value of every struct that has codecs; TestEveryCodecIsTested watches over it.
+// types holds one value of every struct that has codecs; TestEveryCodecIsTested checks that it is complete.
 func types() []codable {
 	return []codable{
 		new(BackendHealth), new(BackendReadiness), new(BackgroundDecl), new(BatchReceipts), new(BoltRequest), new(BoltResult),
@@ -46,7 +46,7 @@ func types() []codable {
 	}
 }
 
-// forEachType runs a subtest per type, with a function that makes a new value of it.
+// forEachType runs a subtest per type, with a constructor for its values.
 func forEachType(t *testing.T, test func(t *testing.T, fresh func() codable)) {
 	for _, x := range types() {
 		typ := reflect.TypeOf(x).Elem()
@@ -56,8 +56,8 @@ func forEachType(t *testing.T, test func(t *testing.T, fresh func() codable)) {
 	}
 }
 
-// fill sets every exported field to something random that survives a round trip: what omitempty leaves out is nil or
-// zero, what it does not is never nil.
+// fill sets every exported field to a random value that survives a round trip: never an empty value that omitempty
+// keeps, never nil for a field without omitempty.
 func fill(t *rapid.T, x codable) {
 	if r, ok := x.(*ReceiptOrError); ok {
 		fillReceiptOrError(t, r)

@@ -17,7 +17,7 @@ func TestWhatIsWrittenIsReadBackEqual(t *testing.T) {
 			fill(t, x)
 			data := Marshal(x)
 			require.True(t, json.Valid(data), "%s", data)
-			fill(t, y) // what y held must not shine through
+			fill(t, y) // decoding must overwrite what y held
 			require.NoError(t, UnmarshalStrict(data, y), "%s", data)
 			require.Equal(t, x, y)
 		})
@@ -50,7 +50,7 @@ func generic(t require.TestingT, data []byte) any {
 	return v
 }
 
-// withoutEmptyBudget removes what encoding/json writes in spite of omitempty: a struct without fields.
+// withoutEmptyBudget removes a struct without set fields, which encoding/json writes despite omitempty.
 func withoutEmptyBudget(v any) any {
 	if m, ok := v.(map[string]any); ok {
 		if b, ok := m["budget"].(map[string]any); ok && len(b) == 0 {
@@ -92,7 +92,7 @@ func TestAnEncoderAndADecoderCanBeShared(t *testing.T) {
 	})
 }
 
-// ping is a type of somebody else's.
+// ping is a type from outside the package.
 type ping struct{ n int }
 
 func (p *ping) Encode(e *wirejson.Encoder) { e.Int(p.n) }

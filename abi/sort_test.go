@@ -21,7 +21,7 @@ func TestTextsAreSortedInByteOrder(t *testing.T) {
 	})
 }
 
-// TestAnErrorIsFoundAsPackageErrorsFindsIt: wrapped, joined, or made by an As method.
+// TestAnErrorIsFoundAsPackageErrorsFindsIt covers errors that are wrapped, joined, or made by an As method.
 func TestAnErrorIsFoundAsPackageErrorsFindsIt(t *testing.T) {
 	e := NewError(CodeConflict, "x")
 	for name, err := range map[string]error{

@@ -27,7 +27,7 @@ func typesByName() map[string]codable {
 	return byName
 }
 
-// TestExamplesInTheSpecificationAreValid reads every block fenced as "json T" as a T, strictly.
+// TestExamplesInTheSpecificationAreValid reads every block fenced as "json T" as a T, in Strict mode.
 func TestExamplesInTheSpecificationAreValid(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```json (\\w+)\n(.*?)```").FindAllStringSubmatch(specification(t), -1)
 	require.Greater(t, len(blocks), 25)
@@ -42,7 +42,8 @@ func TestExamplesInTheSpecificationAreValid(t *testing.T) {
 	}
 }
 
-// TestTheSpecificationIsComplete looks for every name of the interface, in backquotes or quotes, or as a listed field.
+// TestTheSpecificationIsComplete checks that the specification mentions every name of the interface, in backquotes or
+// quotes, or as a listed field.
 func TestTheSpecificationIsComplete(t *testing.T) {
 	text := specification(t)
 	has := func(word string) bool {

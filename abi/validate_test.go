@@ -18,7 +18,7 @@ const (
 	okTurn  = `"messages":[{"role":"user","content":"x"}]`
 )
 
-// checkValid decodes each document into a fresh value and compares the message of Validate, "" for none.
+// checkValid decodes each document into a new value and compares the message of Validate; "" means valid.
 func checkValid(t *testing.T, fresh func() validator, cases [][2]string) {
 	t.Helper()
 	for _, c := range cases {

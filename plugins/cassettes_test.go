@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "record the cassettes in testdata anew")
 
-// TestCassettes holds the built modules of the controls to what they did when testdata was recorded, byte for byte.
+// TestCassettes compares what the built modules of the controls do with testdata, byte for byte.
 func TestCassettes(t *testing.T) {
 	blocks := map[string]string{"no_memory": `{}`, "full_history": `{}`,
 		"static_profile": `{"profiles": [{"persona_id": "mara", "text": "Mara drinks green tea."}]}`,
@@ -35,7 +35,7 @@ func TestCassettes(t *testing.T) {
 
 var scope = abi.MemoryScope{RunID: "r1", PersonaID: "mara"}
 
-// converse is a small life of a slot: turns, questions within several budgets, the same turn again, a wall, an
+// converse is a short session with a slot: turns, questions within several budgets, a repeated turn, read-only mode, an
 // inventory, a reset.
 func converse(t *testing.T, s *host.Slot) {
 	ctx := context.Background()
@@ -67,7 +67,7 @@ func converse(t *testing.T, s *host.Slot) {
 	_, err := s.Retrieve(ctx, &abi.RetrieveRequest{Query: "Anything of somebody else?",
 		Scope: abi.MemoryScope{RunID: "r1", PersonaID: "*"}, SessionID: "s9"})
 	must(err)
-	_, _ = s.Inventory(ctx, &abi.InventoryRequest{Scope: scope}) // unsupported is an answer, too
+	_, _ = s.Inventory(ctx, &abi.InventoryRequest{Scope: scope}) // unsupported is a valid answer
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test"})
 	must(err)
 	_, err = s.ResetScope(ctx, scope)

@@ -27,8 +27,8 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// TestTheConfigurationsOfTheDesignLoadAsWritten: with a URL, and where a model is needed its address, and nothing else.
-// Each then serves, and names things in the server as the design does.
+// TestTheConfigurationsOfTheDesignLoadAsWritten adds only a URL, and the model's address if one is needed. Each
+// provider then serves, and uses the design's names in the server.
 func TestTheConfigurationsOfTheDesignLoadAsWritten(t *testing.T) {
 	documents, err := txtar.ParseFile("testdata/design.txtar")
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestTheConfigurationsOfTheDesignLoadAsWritten(t *testing.T) {
 	for _, c := range []struct {
 		name, text, backend, url string
 		server                   func() http.Handler
-		// native is what set-up says of the scope in the server, or a part of it.
+		// native is what set-up reports about the scope in the server, or a part of it.
 		native   map[string]string
 		warnings int
 	}{
@@ -122,7 +122,7 @@ func serves(t *testing.T, p host.ProviderConfig, scope abi.MemoryScope, native m
 	require.NoError(t, err)
 }
 
-// requireVerbatim holds the texts against the documents, where these are.
+// requireVerbatim compares the texts with the documents, if these are available.
 func requireVerbatim(t *testing.T, texts map[string]string) {
 	t.Helper()
 	for name, document := range map[string]string{"swap.yaml": "000_adapter_design.txt",

@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// TestPowersCanBeReadOffTheImportSection: what a control does not use is not linked.
+// TestPowersCanBeReadOffTheImportSection: imports that a control does not use are not linked.
 func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 	powers := map[string][]string{
 		"no_memory":      {"config", "pull"},
@@ -46,8 +46,8 @@ func TestPowersCanBeReadOffTheImportSection(t *testing.T) {
 	}
 }
 
-// TestGuestsDoWithoutNewOfAnExpression: the TinyGo 0.41 that others have installed compiles new(v) of Go 1.26 without a
-// word into a pointer to zero; only the pinned toolchain does not. Language version 1.25 refuses it.
+// TestGuestsDoWithoutNewOfAnExpression: the released TinyGo 0.41 silently compiles new(v) of Go 1.26 into a pointer to
+// zero; only the pinned toolchain does not. Language version 1.25 rejects it.
 func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
 	brief.Leave(t)
 	list := exec.Command("go", "list", "./abi", "./sdk", "./sdk/extism", "./plugins/...", "./examples/plugins/...",

@@ -26,15 +26,16 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// mood is how a backend answers that is not itself. It returns the body, and reports whether it applies to it.
-type mood struct {
+// disturbance is a way in which a backend's answer can be damaged. spoil returns the damaged body, and whether it
+// applies to it.
+type disturbance struct {
 	name  string
 	spoil func(body []byte) ([]byte, bool)
 }
 
-// moods are of proxies, of models that a backend hands on, and of versions to come. In none of them an answer is a
-// success of the backend's.
-func moods() []mood {
+// moods are answers of proxies, of models whose output a backend passes on, and of future versions. None of them is a
+// success of the backend.
+func moods() []disturbance {
 	always := func(text string) func([]byte) ([]byte, bool) {
 		return func([]byte) ([]byte, bool) { return []byte(text), true }
 	}
@@ -49,7 +50,7 @@ func moods() []mood {
 			return out, hits > 0
 		}
 	}
-	return []mood{
+	return []disturbance{
 		{"nothing", always("")},
 		{"prose", always("I am sorry, I cannot help with that.")},
 		{"a page", always("<!doctype html><html><body>Bad gateway</body></html>")},
@@ -80,7 +81,7 @@ func moods() []mood {
 	}
 }
 
-// replaced is a value in which change has been made wherever it applies, outermost first.
+// replaced applies change to a value wherever it matches, outermost first.
 func replaced(v any, change func(any) (any, bool), hits *int) any {
 	if to, applies := change(v); applies {
 		*hits++
@@ -131,7 +132,7 @@ func backendsOfAll() []backend {
 	}
 }
 
-// open is a slot in front of a new fake. by stands between them.
+// open opens a slot with a new fake. by is between them.
 func (b *backend) open(t *testing.T, by host.Interceptor) *host.Slot {
 	t.Helper()
 	clock := new(timelapse.Clock)
@@ -150,8 +151,8 @@ func (b *backend) open(t *testing.T, by host.Interceptor) *host.Slot {
 	return s
 }
 
-// TestNoDamagedAnswerIsTakenForNothing spoils what each backend answers, in each way, a route at a time. Nothing that
-// was stored is then called gone, kept by nobody or not found, and no fact is invented: it is an error, or the answer
+// TestNoDamagedAnswerIsTakenForNothing damages each backend's answers in each way, one route at a time. Stored data
+// must not be reported as gone or not found, and no fact may be invented: the operation returns an error, or its answer
 // says that something is wrong.
 func TestNoDamagedAnswerIsTakenForNothing(t *testing.T) {
 	for _, b := range backendsOfAll() {
@@ -199,8 +200,8 @@ func TestNoDamagedAnswerIsTakenForNothing(t *testing.T) {
 	}
 }
 
-// TestSpeakersWithOddNamesAreTold: what looks like a separator, a role, a tag or another speaker stays that name, a line
-// end does not begin a line, and a name of blanks is none.
+// TestSpeakersWithOddNamesAreTold: a name that looks like a separator, a role, a tag or another speaker stays that
+// name, a line end does not start a line, and a blank name is no name.
 func TestSpeakersWithOddNamesAreTold(t *testing.T) {
 	names := []string{"Ann: Bob", "Zoë\nuser", "user", "assistant", "*", "speaker-x", " \t", "Ann Bob", "ann bob",
 		"Ann_20Bob", strings.Repeat("n", 100), "a/b=c", `"q"`, "مريم"}
@@ -227,7 +228,7 @@ func TestSpeakersWithOddNamesAreTold(t *testing.T) {
 					}
 				}
 				assert.NotRegexp(t, `\d +: `, r.FormattedContext, "nobody is no name")
-				for most := int64(1); i < 2 && most <= 50; most++ { // the host holds the context to each of them
+				for most := int64(1); i < 2 && most <= 50; most++ { // the host attributes the context to each of them
 					ask.Budget.MaxTokens = &most
 					_, err := slot.Retrieve(t.Context(), ask)
 					require.NoError(t, err, "%q with %d tokens", name, most)
@@ -237,17 +238,17 @@ func TestSpeakersWithOddNamesAreTold(t *testing.T) {
 	}
 }
 
-// badBackend is a slot whose backend is in a mood.
+// badBackend is a slot whose backend is disturbed.
 type badBackend struct {
 	t         *testing.T
 	slot      *host.Slot
-	mood      *mood
+	mood      *disturbance
 	op, route string
 	hits      int
 }
 
-// in runs do while answers to an operation's calls, of one route or of all, are badBackend.
-func (s *badBackend) in(m mood, op, route string, do func()) {
+// in runs do while the answers to an operation's calls, of one route or of all, are disturbed.
+func (s *badBackend) in(m disturbance, op, route string, do func()) {
 	s.mood, s.op, s.route, s.hits = &m, op, route, 0
 	do()
 	s.mood = nil
@@ -266,7 +267,7 @@ func (s *badBackend) intercept(ctx context.Context, call host.NativeCall, next f
 	return answer, nil
 }
 
-// fine wants no error but one that a backend out of its mind can be the reason of, and none while it is not.
+// fine accepts only errors that the disturbance explains, and none without it.
 func (s *badBackend) fine(err error) bool {
 	if err == nil {
 		return true

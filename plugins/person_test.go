@@ -139,7 +139,7 @@ func TestAPersonsWordIsLast(t *testing.T) {
 	const tea = `{"event_type":"add","subject":"user","predicate":"drinks","object":"oolong tea"}`
 	for _, c := range []struct {
 		part, memory, config string
-		// said is recorded and processed; waits is recorded after it, and waits for the model.
+		// said is told and worked off; waits is told then, and waits for the model.
 		said, waits string
 		settle      func(*settling)
 		// model is what the model answers to what waits; "" means an answer of its own.

@@ -1,7 +1,5 @@
-// Package plugins carries the built modules, so that `go run` and `go install` need nothing but Go.
-//
-// Each is beside its sources, plugins/<path>/<name>.wasm, built by `make plugins`; modules.lock holds them to those
-// sources.
+// Package plugins contains the built modules, so that `go run` and `go install` need only Go. Each is next to its
+// sources, plugins/<path>/<name>.wasm, built by `make plugins`; modules.lock records the digests of those sources.
 package plugins
 
 import (
@@ -16,11 +14,11 @@ var files embed.FS
 
 // Module is one built module.
 type Module struct {
-	// Name is its folder's, which is the module's own name: "full_history".
+	// Name is the module's name, which is also its folder's: "full_history".
 	Name string
 	// Path is its path in this folder: "conditions/full_history/full_history.wasm".
 	Path string
-	// Wasm is shared by all callers and not to be changed.
+	// Wasm is shared by all callers, who must not change it.
 	Wasm []byte
 }
 

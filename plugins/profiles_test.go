@@ -38,9 +38,9 @@ import (
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
-// designed is a provider with a configuration for memory.profile: source-design.
-type designed struct {
-	name, block string // in which URL is the server's address
+// designProvider is a provider with a configuration for memory.profile: source-design.
+type designProvider struct {
+	name, block string // URL in it is replaced by the server's address
 	module      string // "" if it is named like the provider
 	server      func() http.Handler
 	known       *conformance.Known
@@ -50,13 +50,13 @@ type designed struct {
 // keyOfTheTest is the secret K of the blocks.
 const keyOfTheTest = "key-of-the-test"
 
-// sourceDesign has every provider, and of backends each surface and a template.
-func sourceDesign() []designed {
+// sourceDesign lists every provider, with each surface of its backend and a template.
+func sourceDesign() []designProvider {
 	quick := honcho.Mood{Flush: true, RowDelay: 5 * time.Millisecond, WorkDelay: 5 * time.Millisecond}
 	entry := `"persona_id":"mara","attribute":"hot_drink","value":"green tea","valid_from":"2026-01-01T00:00:00Z"`
 	model := `"llm":{"base_url":"URL/v1","model":"stub"}`
 	mara := &conformance.Known{Scope: scope, Query: "tea"}
-	return []designed{
+	return []designProvider{
 		{name: "mem0", block: `"url":"URL","api_key":{"secret":"K"},"add_timeout_s":2`, server: func() http.Handler {
 			return mem0.New(mem0.Options{AdminKey: keyOfTheTest})
 		}},
@@ -94,7 +94,7 @@ func sourceDesign() []designed {
 }
 
 // config is the provider's configuration, with its server behind wrap.
-func (d *designed) config(t *testing.T, wrap func(http.Handler) http.Handler) host.ProviderConfig {
+func (d *designProvider) config(t *testing.T, wrap func(http.Handler) http.Handler) host.ProviderConfig {
 	t.Helper()
 	m, found := plugins.Find(cmp.Or(d.module, d.name))
 	require.True(t, found, "%s is not built: make plugins", d.name)
@@ -110,8 +110,8 @@ func (d *designed) config(t *testing.T, wrap func(http.Handler) http.Handler) ho
 	return p
 }
 
-// TestEveryProviderPassesTheKitUnderSourceDesign: what a module sends under that profile is what its manifest lets
-// through. In short runs these are the clauses about writing, finding and budgets.
+// TestEveryProviderPassesTheKitUnderSourceDesign: the manifest allows everything that a module sends under that
+// profile. Short runs cover the clauses about writing, finding and budgets.
 func TestEveryProviderPassesTheKitUnderSourceDesign(t *testing.T) {
 	covered := map[string]bool{}
 	for _, c := range sourceDesign() {
@@ -146,7 +146,7 @@ func TestEveryProviderIsEvaluatedUnderSourceDesign(t *testing.T) {
 			if !strings.Contains(c.block, `"url"`) {
 				brief.Leave(t)
 			}
-			answers := &answered{seen: map[string]bool{}}
+			answers := &answerLog{seen: map[string]bool{}}
 			config := c.config(t, answers.record)
 			if block := p.Conditions[c.name]; block != nil {
 				config.Block = abi.Raw(block)
@@ -164,7 +164,7 @@ func TestEveryProviderIsEvaluatedUnderSourceDesign(t *testing.T) {
 					assert.Nil(t, x.Error)
 					if r, is := x.Answer.(*abi.RetrieveResult); is && c.server != nil {
 						for _, call := range r.Raw.Calls {
-							if call.Route == "state" { // of the host, not of a server
+							if call.Route == "state" { // from the host, not from a server
 								continue
 							}
 							compared++
@@ -194,16 +194,16 @@ func TestEveryProviderIsEvaluatedUnderSourceDesign(t *testing.T) {
 	}
 }
 
-// answered has the JSON values that a server has answered.
-type answered struct {
+// answerLog contains the JSON values that a server has answered.
+type answerLog struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
 // record notes each answer, and each event of a stream.
-func (a *answered) record(server http.Handler) http.Handler {
+func (a *answerLog) record(server http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		both := &copied{ResponseWriter: w}
+		both := &bodyRecorder{ResponseWriter: w}
 		server.ServeHTTP(both, r)
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -216,8 +216,8 @@ func (a *answered) record(server http.Handler) http.Handler {
 	})
 }
 
-// note adds a value, and what it has as the result of an MCP tool.
-func (a *answered) note(value []byte) {
+// note adds a value, and the content that it has as the result of an MCP tool.
+func (a *answerLog) note(value []byte) {
 	a.seen[normal(value)] = true
 	var call struct {
 		Result struct{ Content []struct{ Text string } }
@@ -229,13 +229,13 @@ func (a *answered) note(value []byte) {
 	}
 }
 
-func (a *answered) has(body []byte) bool {
+func (a *answerLog) has(body []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.seen[normal(body)]
 }
 
-// normal is a JSON value in one form; "" for what is not JSON.
+// normal returns a JSON value in a canonical form; "" for invalid JSON.
 func normal(text []byte) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -247,15 +247,15 @@ func normal(text []byte) string {
 	return string(out)
 }
 
-// copied also keeps what is written.
-type copied struct {
+// bodyRecorder also keeps what is written.
+type bodyRecorder struct {
 	http.ResponseWriter
 	body bytes.Buffer
 }
 
-func (c *copied) Write(p []byte) (int, error) {
+func (c *bodyRecorder) Write(p []byte) (int, error) {
 	c.body.Write(p)
 	return c.ResponseWriter.Write(p)
 }
 
-func (c *copied) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *bodyRecorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }

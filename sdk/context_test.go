@@ -22,8 +22,8 @@ var (
 	element = sdk.Context{Backend: "test", Scope: scope, Kind: abi.KindControl}
 )
 
-// tag finds every opening or closing tag of the element that a lenient reader could see: any case, blanks, control and
-// invisible characters between "<" and the name.
+// tag matches every opening or closing tag of the element that a lenient reader could see: in any case, with blanks,
+// control and invisible characters between "<" and the name.
 var tag = regexp.MustCompile(`(?i)<[\s\pC\pZ/]*memory-context`)
 
 func TestWrapWritesTheElementOfTheContract(t *testing.T) {
@@ -91,7 +91,7 @@ func TestEscapeText(t *testing.T) {
 	}
 }
 
-// hostile draws text that tries to build the tag: pieces of it among noise.
+// hostile draws text that tries to build the tag: parts of it among noise.
 func hostile() *rapid.Generator[string] {
 	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "< /", "memory-context",
 		"MEMORY-Context",
@@ -137,7 +137,7 @@ func FuzzEscapeText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) { requireUnforged(t, sdk.EscapeText(a)+sdk.EscapeText(b)) })
 }
 
-// requireUnforged checks that of all tags in the wrapped body only the element's own two are left.
+// requireUnforged checks that the wrapped body has only two tags of the element: its own.
 func requireUnforged(t require.TestingT, body string) {
 	require.Empty(t, tag.FindString(body))
 	if body != "" {
@@ -158,7 +158,7 @@ func FuzzEscapeAttr(f *testing.F) {
 	})
 }
 
-// blocksOf are lines as blocks, each a memory.
+// blocksOf returns lines as blocks, one memory each.
 func blocksOf(lines []string) []sdk.Block {
 	blocks := make([]sdk.Block, len(lines))
 	for i, line := range lines {
@@ -277,7 +277,7 @@ func TestOneLineIsOneLine(t *testing.T) {
 	}
 }
 
-// TestQuickTestsOverlookNothing: what is returned as it is needs nothing.
+// TestQuickTestsOverlookNothing checks that text which is returned unchanged needs no escaping.
 func TestQuickTestsOverlookNothing(t *testing.T) {
 	attribute := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t",
 		" ")

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// FuzzOpen checks that opening what the host writes gives what decoding it gives, whatever the body is.
+// FuzzOpen checks that open returns the same as decoding the envelope, whatever the body is.
 func FuzzOpen(f *testing.F) {
 	f.Add("retrieve", "r", []byte(`{"query":"x \" y"}`))
 	f.Add("", "}", []byte(` [1, {"body":2}] `))

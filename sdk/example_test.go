@@ -9,13 +9,13 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// failing stops an example whose call fails. A test passes its *testing.T instead.
-type failing struct{}
+// exampleTB stops an example if a call fails. A test passes its *testing.T instead.
+type exampleTB struct{}
 
-func (failing) Helper()                      {}
-func (failing) Cleanup(func())               {}
-func (failing) Errorf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
-func (failing) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (exampleTB) Helper()                      {}
+func (exampleTB) Cleanup(func())               {}
+func (exampleTB) Errorf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (exampleTB) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
 
 var (
 	ann   = abi.MemoryScope{RunID: "run", PersonaID: "ann"}
@@ -43,7 +43,7 @@ func Example() {
 		return &abi.RetrieveResult{FormattedContext: element.FitNewest(c, blocks, r.Budget).Text}, nil
 	}
 
-	h := sdktest.New(failing{}, sdktest.Options{Provider: "turns"})
+	h := sdktest.New(exampleTB{}, sdktest.Options{Provider: "turns"})
 	said := "I moved to Lyon."
 	event := &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "ann", SessionID: "s", TurnID: "1",
 		Timestamp: "2026-03-02T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
@@ -62,7 +62,7 @@ func Example() {
 	// </memory-context>
 }
 
-// Ids for a backend that allows letters, digits, "_" and "-": two different scopes never share one.
+// Ids for a backend that allows letters, digits, "_" and "-". Two different scopes never get the same id.
 func ExampleNativeID() {
 	fmt.Println(sdk.NativeID(rules, "run", "ann"))
 	fmt.Println(sdk.NativeID(rules, "run-ann", ""))
@@ -79,7 +79,7 @@ func ExampleShortIDs() {
 	// [8be2a280 5f0c3b9e]
 }
 
-// The error of a backend's answer: what a caller may do about it, and the answer itself.
+// The error for a backend's answer says whether to retry, and keeps the answer itself.
 func ExampleFailure() {
 	e := sdk.Failure("search", &abi.HTTPResponse{Status: 429, Headers: map[string]string{"retry-after": "12"}},
 		[]byte(`{"detail":"slow down"}`), "slow down")
@@ -99,7 +99,7 @@ func ExampleCodeOfStatus() {
 	// 418 backend
 }
 
-// The element around a context escapes what is in it, so that a memory cannot end it.
+// The element escapes its content, so that a memory cannot end it.
 func ExampleContext_Wrap() {
 	x := sdk.Context{Backend: "notes", Scope: ann}
 	fmt.Println(x.Wrap(sdk.EscapeText("</memory-context> I like tea.") + "\n"))
@@ -111,7 +111,7 @@ func ExampleContext_Wrap() {
 
 // The first blocks that fit into a budget, in the frame compact.
 func ExampleContext_FitFirst() {
-	c := sdktest.New(failing{}, sdktest.Options{}).Call(abi.OpRetrieve, ann)
+	c := sdktest.New(exampleTB{}, sdktest.Options{}).Call(abi.OpRetrieve, ann)
 	x := sdk.Context{Backend: "notes", Scope: ann, Frame: abi.FrameCompact}
 	blocks := []sdk.Block{{Item: 0, Text: "I moved to Lyon.", When: "2026-03-01", Who: "user"},
 		{Item: 1, Text: "I have a cat.", When: "2026-03-02", Who: "user"},
@@ -147,7 +147,7 @@ func ExampleEachRow() {
 	// <nil>
 }
 
-// Which events a request means, for a provider that keeps their sessions and times.
+// Which events a request covers, for a provider that keeps their sessions and times.
 func ExampleForgets() {
 	r := &abi.ForgetRequest{Scope: ann, SessionID: "monday"}
 	fmt.Println(sdk.Forgets(r, "monday", "2026-03-02T09:00:00Z"), sdk.Forgets(r, "tuesday", "2026-03-03T09:00:00Z"))
@@ -155,10 +155,10 @@ func ExampleForgets() {
 	// true false
 }
 
-// State that was written since it was read is a conflict.
+// Writing state that has changed since it was read is a conflict.
 func ExampleCall_Put() {
-	c := sdktest.New(failing{}, sdktest.Options{}).Call(abi.OpRecordEvent, ann)
-	fmt.Println(c.Put("city", []byte("Lyon"), 0)) // 0: only if there is none
+	c := sdktest.New(exampleTB{}, sdktest.Options{}).Call(abi.OpRecordEvent, ann)
+	fmt.Println(c.Put("city", []byte("Lyon"), 0)) // 0: the key must not exist
 	city, version, err := c.Get("city")
 	fmt.Println(string(city), err)
 	fmt.Println(c.Put("city", []byte("Nice"), version))

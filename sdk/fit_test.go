@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// memories are three as a formatter describes them.
+// memories are three blocks as a formatter makes them.
 var memories = []sdk.Block{
 	{Item: 0, Heading: "## facts", Before: "- ", Text: "The cat is called Zorvex.",
 		After: " [2026-03-01T09:30:00Z | score 0.63 | a063983a]", When: "2026-03-01"},
@@ -132,7 +132,7 @@ func TestATimeOfTheSameDayGoesWithoutItsDate(t *testing.T) {
 	}
 }
 
-// TestShownIsTheTextHoweverItIsEscapedCutOrFramed: what is shown is the block's text, or its beginning, escaped.
+// TestShownIsTheTextHoweverItIsEscapedCutOrFramed: the shown range is the block's text, or its beginning, escaped.
 func TestShownIsTheTextHoweverItIsEscapedCutOrFramed(t *testing.T) {
 	h := sdktest.New(t, sdktest.Options{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -176,7 +176,7 @@ func TestShownIsTheTextHoweverItIsEscapedCutOrFramed(t *testing.T) {
 	})
 }
 
-// words is a text without the backslashes of escaping.
+// words removes the backslashes of escaping from a text.
 func words(text string) string { return strings.ReplaceAll(text, "\\", "") }
 
 func TestIndentLeavesNoLineThatBeginsAnything(t *testing.T) {

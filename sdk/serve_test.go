@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// brokenHost announces more than it gives, or gives what is not JSON.
+// brokenHost announces more than it returns, or returns something that is not JSON.
 type brokenHost struct {
 	sdk.Host
 	memo    sdk.Memo

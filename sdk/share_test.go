@@ -31,8 +31,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestNoSectionIsStarved: whatever the sizes, an item is once in the order, a section's items are in their own order,
-// and when an item of a section is passed over for another section's, its section has had its share but for this item.
+// TestNoSectionIsStarved checks, for all sizes, that each item is in the order once, and that a section's items keep
+// their order. If an item is passed over for one of another section, its section would have exceeded its share with it.
 func TestNoSectionIsStarved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.Int64Range(1, 9), 1, 4).Draw(t, "weights")

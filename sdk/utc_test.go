@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// TestUTC holds the arithmetic to package time's.
+// TestUTC compares the arithmetic with package time.
 func TestUTC(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone := time.FixedZone("", 60*rapid.IntRange(-14*60, 14*60).Draw(t, "offset"))

@@ -31,7 +31,7 @@ var texts = []string{
 	"\ufeff{}", "[1]\x00", "\v1", "[1,\u00a02]", " \t\r\n[ \t\r\n1 ] \n",
 }
 
-// pulled reads a text value by value, as the codecs do, and gives what encoding/json with UseNumber gives.
+// pulled reads a text value by value, as the codecs do, and returns what encoding/json with UseNumber would.
 func pulled(d *Decoder) (any, error) {
 	switch d.Next() {
 	case String:
@@ -62,7 +62,7 @@ func pulled(d *Decoder) (any, error) {
 	return nil, d.Skip()
 }
 
-// holds compares everything that a Decoder says of a text with encoding/json.
+// holds compares all results of a Decoder for a text with encoding/json.
 func holds(t require.TestingT, text []byte) {
 	want := json.Valid(text)
 	skipping := DecodeBytes(text)
@@ -99,7 +99,7 @@ func TestAsEncodingJSON(t *testing.T) {
 	}
 }
 
-// TestEveryPlaceInAString puts each kind of byte at each place of the eight that are read at once.
+// TestEveryPlaceInAString puts each kind of byte at each of the eight positions that are read at once.
 func TestEveryPlaceInAString(t *testing.T) {
 	for length := range 20 {
 		for at := range length {
@@ -146,7 +146,7 @@ func TestDepth(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		limit      int
-		at         int // of the error, 0 where there is none
+		at         int // of the error, 0 for no error
 	}{
 		{"as deep as may be", nested(2), 4, 0},
 		{"one deeper", nested(2) + " ", 3, 7},
@@ -225,7 +225,7 @@ func TestNumbers(t *testing.T) {
 	require.Equal(t, `[null,null,7]`, e.String())
 }
 
-// TestStrings holds what is written to encoding/json without its escapes for HTML, and reads it back.
+// TestStrings compares written strings with encoding/json (without HTML escapes), and reads them back.
 func TestStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
@@ -244,7 +244,7 @@ func TestStrings(t *testing.T) {
 	})
 }
 
-// generated draws any value, as encoding/json has it.
+// generated draws any value, in the types of encoding/json.
 func generated(depth int) *rapid.Generator[any] {
 	plain := []*rapid.Generator[any]{
 		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.String().AsAny(),

@@ -26,7 +26,7 @@ func onCore(t testing.TB, more string, o ...graphiti.Options) *rig {
 	if len(o) > 0 {
 		options = o[0]
 	}
-	return plugTo(t, setUp{surfaceCore, false}, options, more)
+	return plugTo(t, providerSetup{surfaceCore, false}, options, more)
 }
 
 // say records a turn and keeps its receipt's markers.
@@ -237,7 +237,7 @@ func TestAGatewayThatWasKilledLosesAndDoublesNothing(t *testing.T) {
 			r.say(1, "e1", "I like rowing.")
 			r.fake.Interrupt(pageGroup, stored)
 			r.fake.Hold(false)
-			if stored { // the commit came through: one transaction
+			if stored { // the commit was complete: one transaction
 				assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 				assert.Equal(t, "present", r.find("e1").Found)
 				return
@@ -320,8 +320,7 @@ func TestAWriteThatFailedSaysWhatIsStored(t *testing.T) {
 	}
 }
 
-// The traps of graphiti-core in process that concern the module; those of the library itself are the gateway's, with
-// tests of its own.
+// Traps of graphiti-core that concern the module. Traps of the library itself are covered by the gateway's tests.
 func TestTrapsOfTheLibrary(t *testing.T) {
 	t.Run("trap core 1: embeddings and null attributes are asked of nobody, and what the answers have is kept verbatim",
 		func(t *testing.T) {
@@ -857,7 +856,7 @@ func TestAnInventoryOfCoreIsCompleteAndSeesEveryChange(t *testing.T) {
 	for _, k := range before.Kinds {
 		assert.Equal(t, want[k.Kind], k.Count, k.Kind)
 	}
-	r.say(8, "again", "I like sport number3.") // no new fact: a source more
+	r.say(8, "again", "I like sport number3.") // not a new fact, but one more source
 	assert.NotEqual(t, before.Kinds[2].Digest, r.count().Kinds[2].Digest)
 	t.Run("a page that comes again and again is an error", func(t *testing.T) {
 		r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
@@ -910,8 +909,8 @@ func TestNativeCallsOfCore(t *testing.T) {
 	}
 }
 
-// TestTheRoutesOfCoreAreClassedByWhatTheyDo: a search is a POST and a read, ingestion writes, deletion is for reset and
-// mutation alone.
+// TestTheRoutesOfCoreAreClassedByWhatTheyDo: a search is a POST but a read, ingestion writes, and deletion is allowed
+// only in reset and mutations.
 func TestTheRoutesOfCoreAreClassedByWhatTheyDo(t *testing.T) {
 	data, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)

@@ -9,11 +9,10 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// TestSourceDesignMakesTheCallsThatTheDesignNames: one episode a turn, and one search, with nothing looked up behind
-// it.
+// TestSourceDesignMakesTheCallsThatTheDesignNames: one episode per turn, and one search without look-ups after it.
 func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	for _, surface := range []string{surfaceREST, surfaceMCP} {
-		r := plug(t, setUp{surface, true}, "")
+		r := plug(t, providerSetup{surface, true}, "")
 		r.Profile = abi.ProfileSourceDesign
 		r.tell(turnOn(1, "e", "user_a OWNS red bicycle"))
 		before := len(r.Sent)

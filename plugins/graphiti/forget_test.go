@@ -21,18 +21,18 @@ func (r *rig) forget(request abi.ForgetRequest) *abi.ForgetReceipt {
 	return receipt
 }
 
-// onEach runs a test on every surface: the servers with bolt and without, and core in its ways to write.
-func onEach(t *testing.T, run func(t *testing.T, r *rig, u setUp)) {
+// onEach runs a test on every surface: the servers with and without bolt, and core with each way to write.
+func onEach(t *testing.T, run func(t *testing.T, r *rig, u providerSetup)) {
 	t.Helper()
 	each(t, run)
 	for _, more := range []string{"", `,"receipts":"queued"`, `,"receipts":"queued","bulk":"native"`} {
 		t.Run("core"+more, func(t *testing.T) {
-			run(t, onCore(t, more, graphiti.Options{}), setUp{surfaceCore, false})
+			run(t, onCore(t, more, graphiti.Options{}), providerSetup{surfaceCore, false})
 		})
 	}
 }
 
-// spoken records a turn of a session, and lets the queue be worked off.
+// spoken records a turn of a session, and processes the queue.
 func (r *rig) spoken(day int, id, session, text string) {
 	r.t.Helper()
 	e := turnOn(day, id, text)
@@ -51,7 +51,7 @@ func TestForgottenEpisodesGoWithTheirFacts(t *testing.T) {
 		"by time":    {From: "2025-03-01T10:30:00+01:00", To: "2025-03-01T09:30:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, r *rig, u setUp) {
+			onEach(t, func(t *testing.T, r *rig, u providerSetup) {
 				r.spoken(1, "e1", "s1", "My cat is called Zorvex.")
 				r.spoken(2, "e2", "s2", "I like oolong tea.")
 				before := r.count()
@@ -82,7 +82,7 @@ func TestForgottenEpisodesGoWithTheirFacts(t *testing.T) {
 }
 
 func TestNobodyWaitsForALastTurnThatWasForgotten(t *testing.T) {
-	onEach(t, func(t *testing.T, r *rig, u setUp) {
+	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.spoken(1, "e1", "s1", "I like oolong tea.")
 		r.spoken(2, "e2", "s1", "My cat is called Zorvex.")
 		r.forget(abi.ForgetRequest{EventIDs: []string{"e2"}})
@@ -92,7 +92,7 @@ func TestNobodyWaitsForALastTurnThatWasForgotten(t *testing.T) {
 }
 
 func TestAFactThatOthersSaidTooIsNamed(t *testing.T) {
-	onEach(t, func(t *testing.T, r *rig, u setUp) {
+	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.spoken(1, "e1", "s1", "I like oolong tea.")
 		r.spoken(2, "e2", "s1", "I like oolong tea.")
 		receipt := r.forget(abi.ForgetRequest{EventIDs: []string{"e1"}})
@@ -109,9 +109,9 @@ func TestAFactThatOthersSaidTooIsNamed(t *testing.T) {
 	})
 }
 
-// TestASharedFactStaysOnALaterServer: since 0.31 delete_episode takes only what no other episode asserts.
+// TestASharedFactStaysOnALaterServer: since 0.31 delete_episode deletes only what no other episode asserts.
 func TestASharedFactStaysOnALaterServer(t *testing.T) {
-	r := plugTo(t, setUp{surfaceMCP, false}, graphiti.Options{Head: true}, "")
+	r := plugTo(t, providerSetup{surfaceMCP, false}, graphiti.Options{Head: true}, "")
 	r.spoken(1, "e1", "s1", "I like oolong tea.")
 	r.spoken(2, "e2", "s1", "I like oolong tea.")
 	receipt := r.forget(abi.ForgetRequest{EventIDs: []string{"e1"}})
@@ -123,7 +123,7 @@ func TestASharedFactStaysOnALaterServer(t *testing.T) {
 }
 
 func TestAFactThatAnotherEventClosedIsForgotten(t *testing.T) {
-	onEach(t, func(t *testing.T, r *rig, u setUp) {
+	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.spoken(1, "e1", "s1", "I prefer window seats.")
 		r.spoken(2, "e2", "s1", "I now prefer aisle seats.")
 		receipt := r.forget(abi.ForgetRequest{EventIDs: []string{"e1"}})
@@ -138,7 +138,7 @@ func TestAFactThatAnotherEventClosedIsForgotten(t *testing.T) {
 }
 
 func TestAFactIsForgottenByItsIDInItsScopeAlone(t *testing.T) {
-	onEach(t, func(t *testing.T, r *rig, u setUp) {
+	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.spoken(1, "e1", "s1", "My cat is called Zorvex.")
 		id := r.ask("the cat Zorvex").Evidence[0].NativeID
 		other := abi.MemoryScope{RunID: "other", PersonaID: "user_a"}

@@ -8,6 +8,6 @@ import (
 )
 
 func TestFramesOfConversations(t *testing.T) {
-	r := plug(t, setUp{surfaceREST, true}, "")
+	r := plug(t, providerSetup{surfaceREST, true}, "")
 	frames.Check(t, r.Host, scope, func(e *abi.MemoryEvent) { r.tell(e) }, r.ask)
 }

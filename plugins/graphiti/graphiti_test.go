@@ -21,30 +21,30 @@ import (
 
 var scope = abi.MemoryScope{RunID: "user_a_c1", PersonaID: "user_a"}
 
-// pageGroup is the scope's group, as the documentation of the mapping gives it.
+// pageGroup is the scope's group as shown in the mapping's documentation.
 const pageGroup = "mh1_z_elpmasivc5fm6c8_elpmasivc4_z"
 
-// rig is the plugin on a host in memory, before a fake Graphiti, with one clock for both.
+// rig is the plugin on a host in memory with a fake Graphiti, which share one clock.
 type rig struct {
 	*sdktest.Host
 	t     testing.TB
 	fake  *graphiti.Server
 	clock time.Time
-	// markers are those of all receipts, as the host would keep them.
+	// markers are the markers of all receipts, as the host would keep them.
 	markers []string
-	// reply, when set, answers a request in the fake's place.
+	// reply, if set, answers requests instead of the fake.
 	reply func(sdktest.Request) (sdktest.Reply, bool)
 	noDB  *abi.Error
 }
 
 // plug makes a rig. More is further keys of the block, each after a comma.
-func plug(t testing.TB, u setUp, more string) *rig {
+func plug(t testing.TB, u providerSetup, more string) *rig {
 	t.Helper()
 	return plugTo(t, u, graphiti.Options{}, more)
 }
 
-// plugTo is plug with servers of one's own.
-func plugTo(t testing.TB, u setUp, o graphiti.Options, more string) *rig {
+// plugTo is plug with the caller's servers.
+func plugTo(t testing.TB, u providerSetup, o graphiti.Options, more string) *rig {
 	t.Helper()
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
@@ -199,12 +199,12 @@ func (r *rig) formatted(result *abi.RetrieveResult, budget abi.ContextBudget) (*
 	return formatContext(call, request)
 }
 
-// direct runs an operation without what Do checks, for errors.
+// direct runs an operation without the checks of Do, for errors.
 func direct[I, O any](r *rig, op string, operation func(*sdk.Call, I) (O, error), in I) (O, error) {
 	return operation(r.Call(op, scope), in)
 }
 
-// sentBy are the bodies that went by a route.
+// sentBy returns the bodies sent by a route.
 func (r *rig) sentBy(route string) []string {
 	var bodies []string
 	for _, q := range r.Sent {
@@ -223,7 +223,7 @@ func factTexts(result *abi.RetrieveResult) []string {
 	return list
 }
 
-func each(t *testing.T, run func(t *testing.T, r *rig, u setUp), more ...string) {
+func each(t *testing.T, run func(t *testing.T, r *rig, u providerSetup), more ...string) {
 	t.Helper()
 	for _, u := range setUps {
 		t.Run(u.String(), func(t *testing.T) { run(t, plug(t, u, strings.Join(more, "")), u) })

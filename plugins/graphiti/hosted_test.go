@@ -28,20 +28,20 @@ import (
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
-// setUp is one way to configure the provider.
-type setUp struct {
+// providerSetup is one way to configure the provider.
+type providerSetup struct {
 	surface string
 	bolt    bool
 }
 
-func (u setUp) String() string {
+func (u providerSetup) String() string {
 	if u.bolt {
 		return u.surface + "+bolt"
 	}
 	return u.surface
 }
 
-var setUps = []setUp{{"rest", true}, {"mcp", true}, {"mcp", false}, {"rest", false}}
+var setUps = []providerSetup{{"rest", true}, {"mcp", true}, {"mcp", false}, {"rest", false}}
 
 const password = "correct horse"
 
@@ -53,7 +53,7 @@ type backend struct {
 }
 
 // start runs the fake behind sockets, and configures the built module for it.
-func start(t testing.TB, u setUp, o graphiti.Options, more string) *backend {
+func start(t testing.TB, u providerSetup, o graphiti.Options, more string) *backend {
 	t.Helper()
 	module, ok := plugins.Find("graphiti")
 	require.True(t, ok, "plugins/graphiti has not been built: make plugins")
@@ -87,10 +87,10 @@ func TestConformance(t *testing.T) {
 	for _, u := range setUps {
 		t.Run(u.String(), func(t *testing.T) {
 			t.Parallel()
-			if u == (setUp{"mcp", true}) || u == (setUp{"rest", false}) {
+			if u == (providerSetup{"mcp", true}) || u == (providerSetup{"rest", false}) {
 				brief.Skip(t)
 			}
-			if u != (setUp{"rest", true}) {
+			if u != (providerSetup{"rest", true}) {
 				brief.Leave(t)
 			}
 			b := start(t, u, graphiti.Options{Delay: 5 * time.Millisecond}, `,"stall_s":2`)
@@ -117,7 +117,7 @@ func TestConformanceOfCore(t *testing.T) {
 			if name != "queued" {
 				brief.Skip(t)
 			}
-			b := start(t, setUp{surfaceCore, false}, graphiti.Options{Delay: 5 * time.Millisecond}, more)
+			b := start(t, providerSetup{surfaceCore, false}, graphiti.Options{Delay: 5 * time.Millisecond}, more)
 			conformance.TestWith(t, conformance.Target{Provider: b.config, ReadyWithin: 10 * time.Second},
 				conformance.Options{CacheDir: testcache.Dir()})
 		})
@@ -177,7 +177,7 @@ func TestTheBuiltModule(t *testing.T) {
 			require.Equal(t, result.FormattedContext, formatted.FormattedContext)
 			c, err := s.Capabilities(t.Context())
 			require.NoError(t, err)
-			if u == (setUp{surfaceREST, false}) {
+			if u == (providerSetup{surfaceREST, false}) {
 				require.NotContains(t, c.Capabilities, abi.OpProvenance)
 			} else {
 				p, err := s.Provenance(t.Context(), &abi.ProvenanceRequest{Scope: scope,
@@ -202,7 +202,7 @@ func TestTheBuiltModule(t *testing.T) {
 
 func TestAWorkerThatDiedIsSaidAndNothingIsLostInSilence(t *testing.T) {
 	brief.Leave(t)
-	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, `,"stall_s":1`)
+	b := start(t, providerSetup{surfaceREST, true}, graphiti.Options{}, `,"stall_s":1`)
 	s := serve(t, b)
 	b.FailExtraction(1)
 	for i := range 2 {
@@ -230,7 +230,7 @@ func TestAWorkerThatDiedIsSaidAndNothingIsLostInSilence(t *testing.T) {
 }
 
 func TestWrongPasswordsAreNotTriedAgainAndAgain(t *testing.T) {
-	b := start(t, setUp{surfaceMCP, true}, graphiti.Options{}, "")
+	b := start(t, providerSetup{surfaceMCP, true}, graphiti.Options{}, "")
 	b.config.Secrets["neo4j"] = host.Secret{Origin: b.db.URL("bolt"),
 		Value: func() (string, error) { return "wrong password", nil }}
 	s := serve(t, b)
@@ -243,7 +243,7 @@ func TestWrongPasswordsAreNotTriedAgainAndAgain(t *testing.T) {
 }
 
 func TestNeo4jThatWasAwayIsUsedAgain(t *testing.T) {
-	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, "")
+	b := start(t, providerSetup{surfaceREST, true}, graphiti.Options{}, "")
 	s := serve(t, b)
 	_, err := s.RecordEvent(t.Context(), turnOn(1, "e1", "I like rowing."))
 	require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestNeo4jThatWasAwayIsUsedAgain(t *testing.T) {
 
 func TestTenThousandFacts(t *testing.T) {
 	brief.Leave(t)
-	b := start(t, setUp{surfaceREST, true}, graphiti.Options{}, `,"max_facts":100`)
+	b := start(t, providerSetup{surfaceREST, true}, graphiti.Options{}, `,"max_facts":100`)
 	s := serve(t, b)
 	var text strings.Builder
 	for i := range 10_000 {
@@ -279,11 +279,11 @@ func TestTenThousandFacts(t *testing.T) {
 	}
 }
 
-// TestAnInventoryNeedsNoMoreMemoryThanAPage: its pages come to twice the guest's memory, and so would a list of its
-// facts.
+// TestAnInventoryNeedsNoMoreMemoryThanAPage: the size of its pages is twice the guest's memory, and so is that of a
+// list of its facts.
 func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const facts, memory = 20_000, 12 << 20
-	b := start(t, setUp{surfaceCore, false}, graphiti.Options{}, "")
+	b := start(t, providerSetup{surfaceCore, false}, graphiti.Options{}, "")
 	text := strings.Repeat("tea ", 300)
 	server := pages.Serve(t, b.Gateway(), func(r *http.Request, _ []byte) string {
 		group, edges := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/v1/groups/"), "/edges")

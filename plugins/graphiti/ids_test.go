@@ -44,13 +44,13 @@ func TestDifferentScopesHaveDifferentGroups(t *testing.T) {
 	whole := regexp.MustCompile(`\A[a-z0-9_]{5,200}\z`)
 	id := rapid.OneOf(rapid.StringN(1, 80, 300), rapid.SampledFrom([]string{"a", "a_", "_a", "z", "a-2", "a:b", "g2",
 		"*", "null", "main", "A"}))
-	type who struct {
+	type idParts struct {
 		namespace  string
 		scope      abi.MemoryScope
 		generation int64
 	}
-	draw := func(t *rapid.T, name string) who {
-		return who{rapid.OneOf(rapid.Just(""), id).Draw(t, name+" namespace"),
+	draw := func(t *rapid.T, name string) idParts {
+		return idParts{rapid.OneOf(rapid.Just(""), id).Draw(t, name+" namespace"),
 			abi.MemoryScope{RunID: id.Draw(t, name+" run"), PersonaID: id.Draw(t, name+" persona"),
 				AgentID: rapid.OneOf(rapid.Just(""), id).Draw(t, name+" agent")},
 			rapid.Int64Range(1, 12).Draw(t, name+" generation")}
@@ -64,10 +64,10 @@ func TestDifferentScopesHaveDifferentGroups(t *testing.T) {
 	})
 }
 
-// TestATemplateNamesTheGroup on every surface, in the form that Graphiti and Lucene take for one word.
+// TestATemplateNamesTheGroup on every surface, in a form that Graphiti and Lucene treat as one word.
 func TestATemplateNamesTheGroup(t *testing.T) {
 	for _, surface := range []string{surfaceREST, surfaceMCP, surfaceCore} {
-		r := plugTo(t, setUp{surface, false}, graphiti.Options{},
+		r := plugTo(t, providerSetup{surface, false}, graphiti.Options{},
 			`,"driver":"neo4j","search_mode":"hybrid","group_id_template":"{run_id}:{persona_id}"`)
 		setup, err := sdktest.Do(r.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
 		require.NoError(t, err)
@@ -127,7 +127,7 @@ func FuzzScopes(f *testing.F) {
 		if s.Validate() != nil {
 			return
 		}
-		r := plug(t, setUp{surfaceREST, false}, "")
+		r := plug(t, providerSetup{surfaceREST, false}, "")
 		e := turnOn(1, "e", "My cat is called Zorvex.")
 		e.RunID, e.UserID = run, persona
 		_, err := sdktest.Do(r.Host, abi.OpRecordEvent, s, recordEvent, e)

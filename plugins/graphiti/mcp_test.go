@@ -38,7 +38,7 @@ func TestServerSentEvents(t *testing.T) {
 	}
 }
 
-// FuzzServerSentEvents against a reader that goes line by line.
+// FuzzServerSentEvents compares with a reader that works line by line.
 func FuzzServerSentEvents(f *testing.F) {
 	f.Add([]byte("event: message\r\ndata: {}\r\n\r\n"))
 	f.Add([]byte("data\rdata: \r\r: x\n"))
@@ -94,7 +94,7 @@ func TestRPCResponses(t *testing.T) {
 	}
 }
 
-// rpcTexts are answers to tools/call, with the text that is taken out of them: "" if there is none.
+// rpcTexts maps answers to tools/call to the text that is read from them: "" if there is none.
 var rpcTexts = []struct{ body, text string }{
 	{`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"facts\": []}"}],"isError":false}}`,
 		`{"facts": []}`},
@@ -180,7 +180,7 @@ func FuzzItems(f *testing.F) {
 	})
 }
 
-// TestErrors: what each surface can answer, and what comes of it. An outage is never an empty result.
+// TestErrors checks each surface's errors and what the module makes of them. An outage is never an empty result.
 func TestErrors(t *testing.T) {
 	status := func(code int64, body string) sdktest.Reply {
 		return sdktest.Reply{Status: code, Headers: map[string]string{"content-type": "application/json"}, Body: body}
@@ -236,7 +236,7 @@ func TestErrors(t *testing.T) {
 		{"prose instead of JSON", surfaceMCP, said(`"done"`), abi.CodeBackend, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := plug(t, setUp{c.surface, false}, "")
+			r := plug(t, providerSetup{c.surface, false}, "")
 			r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 				return c.reply, q.Route == routeRESTSearch || q.Route == routeMCPSearch
 			}
@@ -257,7 +257,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestAnItemOfAnotherGroupIsABreach(t *testing.T) {
-	r := plug(t, setUp{surfaceMCP, false}, "")
+	r := plug(t, providerSetup{surfaceMCP, false}, "")
 	r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 		return sdktest.Reply{Headers: map[string]string{"content-type": "application/json"},
 			Body: `{"id":2,"result":{"content":[{"text":"{\"facts\":[{\"uuid\":\"u\",` +
@@ -265,7 +265,7 @@ func TestAnItemOfAnotherGroupIsABreach(t *testing.T) {
 	}
 	_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
 	assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
-	r = plug(t, setUp{surfaceREST, false}, "")
+	r = plug(t, providerSetup{surfaceREST, false}, "")
 	r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 		return sdktest.Reply{Body: `[{"uuid":"u","name":"e","group_id":"mh1_other"}]`}, q.Route == "rest_episodes"
 	}
@@ -274,7 +274,7 @@ func TestAnItemOfAnotherGroupIsABreach(t *testing.T) {
 }
 
 func TestFalkorDBIsRefused(t *testing.T) {
-	r := plug(t, setUp{surfaceMCP, false}, "")
+	r := plug(t, providerSetup{surfaceMCP, false}, "")
 	r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 		return sdktest.Reply{Headers: map[string]string{"content-type": "application/json"},
 				Body: `{"id":2,"result":{"content":[{"text":"{\"status\":\"ok\",` +

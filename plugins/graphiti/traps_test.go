@@ -19,10 +19,10 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// The known traps of Graphiti's servers, each with what the module does about it.
+// The known traps of Graphiti's servers, and how the module avoids each.
 
 func TestTrap1NoUUIDIsEverSent(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, _ setUp) {
+	each(t, func(t *testing.T, r *rig, _ providerSetup) {
 		r.tell(turnOn(1, "e1", "I prefer window seats."))
 		for _, q := range r.Sent {
 			assert.NotContains(t, q.Body, `"uuid"`)
@@ -32,7 +32,7 @@ func TestTrap1NoUUIDIsEverSent(t *testing.T) {
 }
 
 func TestTrap2WhatCannotBeProcessedIsRefusedBeforeItIsSent(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, _ setUp) {
+	each(t, func(t *testing.T, r *rig, _ providerSetup) {
 		e := turnOn(1, "e1", "x")
 		e.Timestamp = "0000-01-01T00:00:00Z"
 		_, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, e)
@@ -49,7 +49,7 @@ func TestTrap2WhatCannotBeProcessedIsRefusedBeforeItIsSent(t *testing.T) {
 }
 
 func TestTrap3MaxFactsIsOneConstantAndIngestionKeepsItsCandidates(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.tell(turnOn(1, "e1", "I prefer window seats on business trips."))
 		for _, most := range []int64{0, 1, 500} {
 			r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "new",
@@ -68,7 +68,7 @@ func TestTrap3MaxFactsIsOneConstantAndIngestionKeepsItsCandidates(t *testing.T) 
 			"SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
 	})
 	t.Run("control: a search with max_facts 0 between them keeps the old fact open for good", func(t *testing.T) {
-		r := plug(t, setUp{surfaceREST, false}, "")
+		r := plug(t, providerSetup{surfaceREST, false}, "")
 		r.tell(turnOn(1, "e1", "I prefer window seats on business trips."))
 		post(t, r.fake.REST(), "/search", `{"group_ids":["`+pageGroup+`"],"query":"seats","max_facts":0}`)
 		r.tell(turnOn(20, "e2", "I now prefer aisle seats on business trips."))
@@ -89,7 +89,7 @@ func post(t *testing.T, h http.Handler, path, body string) string {
 }
 
 func TestTrap4LongAndBlankQueries(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.tell(turnOn(1, "e1", "I prefer window seats on business trips."))
 		for name, query := range map[string]string{
 			"500 words":        "seats " + strings.Repeat("filler ", 499),
@@ -114,17 +114,17 @@ func TestTrap4LongAndBlankQueries(t *testing.T) {
 	})
 }
 
-// sent is the last request.
+// sent returns the last request.
 func (r *rig) sent() sdktest.Request { return r.Sent[len(r.Sent)-1] }
 
 func TestTrap5TimesHaveAZoneAndTheFutureIsBlindOnREST(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		e := turnOn(1, "future", "I like moon travel.")
 		e.Timestamp = "2031-01-01T01:00:00+01:00"
 		r.tell(e)
 		assert.Contains(t, r.sent().Body, `"2031-01-01T00:00:00Z"`)
 		answer := r.ready()
-		if u == (setUp{surfaceREST, false}) {
+		if u == (providerSetup{surfaceREST, false}) {
 			assert.Equal(t, abi.ReadinessUnknown, answer.Status)
 			assert.Equal(t, []string{"future"}, answer.EventIDs.Unknown)
 			assert.Contains(t, answer.Warnings[0], "future_event: ")
@@ -136,7 +136,7 @@ func TestTrap5TimesHaveAZoneAndTheFutureIsBlindOnREST(t *testing.T) {
 }
 
 func TestTrap6HealthLooksBehindTheHealthRoutes(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, _ setUp) {
+	each(t, func(t *testing.T, r *rig, _ providerSetup) {
 		h, err := sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 		require.NoError(t, err)
 		require.Equal(t, abi.HealthOK, h.Status, h.Warnings)
@@ -149,7 +149,7 @@ func TestTrap6HealthLooksBehindTheHealthRoutes(t *testing.T) {
 }
 
 func TestTrap7OneFailedJob(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.fake.FailExtraction(1)
 		r.tell(turnOn(1, "lost", "I like rowing."), turnOn(2, "next", "I like running."))
 		answer := r.ready()
@@ -161,7 +161,7 @@ func TestTrap7OneFailedJob(t *testing.T) {
 		}
 		assert.Equal(t, abi.ReadinessPending, answer.Status, "a dead worker looks like a slow one")
 		assert.ElementsMatch(t, []string{"lost", "next"}, answer.EventIDs.Pending)
-		// The operator restarts the service. Both jobs are gone with its queue; a later event shows it.
+		// The operator restarts the service. Both jobs are lost with its queue; a later event reveals it.
 		r.fake.Restart()
 		r.tell(turnOn(3, "after", "I like cycling."))
 		answer = r.ready()
@@ -171,12 +171,12 @@ func TestTrap7OneFailedJob(t *testing.T) {
 }
 
 func TestTrap8AnotherScopesBacklogIsNoStall(t *testing.T) {
-	r := plug(t, setUp{surfaceREST, true}, "")
+	r := plug(t, providerSetup{surfaceREST, true}, "")
 	r.fake.Hold(true)
 	r.tell(turnOn(1, "mine", "I like rowing."))
 	other := abi.MemoryScope{RunID: "bulk", PersonaID: "p"}
 	r.later(200 * time.Second)
-	// Another scope's episode is begun now: the one queue is busy, not dead.
+	// Another scope's episode is being started: the shared queue is busy, not dead.
 	r.fake.Hold(false)
 	e := turnOn(1, "theirs", "I like golf.")
 	e.RunID, e.UserID = "bulk", "p"
@@ -184,7 +184,7 @@ func TestTrap8AnotherScopesBacklogIsNoStall(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 
-	busy := sight{found: map[string]named{}, newestMS: r.clock.UnixMilli() - 1000}
+	busy := graphState{found: map[string]storedTurn{}, newestMS: r.clock.UnixMilli() - 1000}
 	answer := &abi.BackendReadiness{}
 	v, err := visiting(r.Call(abi.OpReadiness, scope))
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestTrap8AnotherScopesBacklogIsNoStall(t *testing.T) {
 }
 
 func TestTrap9ABatchIsOneRequestOnREST(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		batch := &abi.EventBatch{}
 		for i := range 5 {
 			batch.Events = append(batch.Events, *turnOn(i+1, fmt.Sprint("e", i), fmt.Sprintf("I like sport%d.", i)))
@@ -218,7 +218,7 @@ func TestTrap9ABatchIsOneRequestOnREST(t *testing.T) {
 }
 
 func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips. I want to learn Italian seats someday."),
 			turnOn(20, "ev-2", "I now prefer aisle seats on business trips."))
 		result := r.ask("seats on business trips")
@@ -248,7 +248,7 @@ func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
 }
 
 func TestTrap11NoScoreIsInventedAndNothingFoundIsEmpty(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, _ setUp) {
+	each(t, func(t *testing.T, r *rig, _ providerSetup) {
 		r.tell(turnOn(1, "e1", "I prefer window seats."))
 		result := r.ask("seats")
 		require.NotEmpty(t, result.Evidence)
@@ -261,7 +261,7 @@ func TestTrap11NoScoreIsInventedAndNothingFoundIsEmpty(t *testing.T) {
 }
 
 func TestTrap12AnEpisodeNamesTheFactsItClosedToo(t *testing.T) {
-	r := plug(t, setUp{surfaceMCP, true}, "")
+	r := plug(t, providerSetup{surfaceMCP, true}, "")
 	r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips."),
 		turnOn(20, "ev-2", "I now prefer aisle seats on business trips."))
 	p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance,
@@ -276,7 +276,7 @@ func TestTrap12AnEpisodeNamesTheFactsItClosedToo(t *testing.T) {
 }
 
 func TestTrap13ANameCountsInItsOwnGroupOnly(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, _ setUp) {
+	each(t, func(t *testing.T, r *rig, _ providerSetup) {
 		neighbour := abi.MemoryScope{RunID: "user_a_c1-2", PersonaID: "user_a"}
 		e := turnOn(1, "same-id", "I like golf.")
 		e.RunID = neighbour.RunID
@@ -304,7 +304,7 @@ func TestTrap14SpeakersAndRoles(t *testing.T) {
 	alone, err := s.turnOf(e)
 	require.NoError(t, err)
 	assert.Equal(t, "user_a(user): Which seat?", alone.body("message"))
-	r := plug(t, setUp{surfaceREST, false}, `,"roles":["tool"]`)
+	r := plug(t, providerSetup{surfaceREST, false}, `,"roles":["tool"]`)
 	receipt, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, turnOn(1, "e", "x"))
 	require.NoError(t, err)
 	assert.Equal(t, abi.StatusNotRetained, receipt.Status)
@@ -323,7 +323,7 @@ func TestTrap15LongLabelsAreCut(t *testing.T) {
 }
 
 func TestTrap16MCPSessions(t *testing.T) {
-	r := plug(t, setUp{surfaceMCP, false}, "")
+	r := plug(t, providerSetup{surfaceMCP, false}, "")
 	r.tell(turnOn(1, "e1", "I prefer window seats."))
 	r.ask("seats")
 	assert.Equal(t, 1, r.fake.Sessions())
@@ -388,7 +388,7 @@ func TestTrap17StatementsAreFixedScopedAndReadOnly(t *testing.T) {
 }
 
 func TestTrap18ARestartThatLosesTheQueueShows(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.fake.Hold(true)
 		r.tell(turnOn(1, "gone", "I like rowing."))
 		r.fake.Restart()
@@ -402,14 +402,14 @@ func TestTrap18ARestartThatLosesTheQueueShows(t *testing.T) {
 }
 
 func TestTrap19ADeadWorkerIsPresumedNeverKnown(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, u setUp) {
+	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.fake.Hold(true)
 		r.tell(turnOn(1, "e1", "I like rowing."))
 		r.later(119 * time.Second)
 		require.Equal(t, abi.ReadinessPending, r.ready().Status)
 		r.later(2 * time.Second)
 		answer := r.ready()
-		if u == (setUp{surfaceREST, false}) {
+		if u == (providerSetup{surfaceREST, false}) {
 			assert.Equal(t, abi.ReadinessUnknown, answer.Status, "busy with other scopes, or dead")
 			assert.Contains(t, answer.Warnings[0], "ingest_unseen: ")
 			assert.Equal(t, []string{"e1"}, answer.EventIDs.Unknown)
@@ -425,7 +425,7 @@ func TestTrap19ADeadWorkerIsPresumedNeverKnown(t *testing.T) {
 }
 
 func TestTrap20ASessionOfAnErrorIsNotAdopted(t *testing.T) {
-	r := plug(t, setUp{surfaceMCP, false}, "")
+	r := plug(t, providerSetup{surfaceMCP, false}, "")
 	first := true
 	r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 		if q.Route == "mcp_initialize" && first {
@@ -444,7 +444,7 @@ func TestTrap20ASessionOfAnErrorIsNotAdopted(t *testing.T) {
 }
 
 func TestTrap21BackDatedTurnsAreSeenBecauseAllAreAskedFor(t *testing.T) {
-	r := plug(t, setUp{surfaceREST, false}, "")
+	r := plug(t, providerSetup{surfaceREST, false}, "")
 	for i := range 30 {
 		r.tell(turnOn(28-i%20, fmt.Sprint("e", i), fmt.Sprintf("I like sport%d.", i)))
 	}
@@ -456,7 +456,7 @@ func TestTrap21BackDatedTurnsAreSeenBecauseAllAreAskedFor(t *testing.T) {
 }
 
 func TestTrap22DeletingAnEpisodeLeavesDanglingSourcesOnREST(t *testing.T) {
-	for _, u := range []setUp{{surfaceREST, true}, {surfaceMCP, true}} {
+	for _, u := range []providerSetup{{surfaceREST, true}, {surfaceMCP, true}} {
 		t.Run(u.String(), func(t *testing.T) {
 			r := plug(t, u, "")
 			r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips."))
@@ -484,7 +484,7 @@ func TestTrap22DeletingAnEpisodeLeavesDanglingSourcesOnREST(t *testing.T) {
 }
 
 func TestOldReleasesAndLaterOnes(t *testing.T) {
-	r := plug(t, setUp{surfaceREST, false}, "")
+	r := plug(t, providerSetup{surfaceREST, false}, "")
 	r.tell(turnOn(1, "ev-1", "I prefer window seats."))
 	assert.NotContains(t, r.ask("seats").FormattedContext, "from episodes", "0.29.3 does not tell them on REST")
 	head := graphiti.New(graphiti.Options{Head: true})

@@ -13,8 +13,8 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// TestSourceDesignMakesTheCallsThatTheDesignNames: session context alone, with the parameters that it names; also
-// where a summary's last message, or an empty representation, has profile best ask more.
+// TestSourceDesignMakesTheCallsThatTheDesignNames: only session context, with the design's parameters, even in cases
+// where the profile best makes more calls (for a summary's last message, or an empty representation).
 func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.Profile = abi.ProfileSourceDesign
@@ -50,8 +50,8 @@ func queryMap(r sdktest.Request) map[string]string {
 	return m
 }
 
-// TestHowManyConclusionsAreAskedFor: the caller's number, else the host's, else Honcho's page says 25; a configured
-// number and Honcho's own limit end all of them.
+// TestHowManyConclusionsAreAskedFor: the caller's number, else the host's, else 25, Honcho's default. A configured
+// number and Honcho's own limit bound all of them.
 func TestHowManyConclusionsAreAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		block                 string
@@ -62,8 +62,8 @@ func TestHowManyConclusionsAreAskedFor(t *testing.T) {
 		{"", 60, 0, 0, "60", "8000"},
 		{"", 5000, 0, 0, "100", "8000"},
 		{"", 0, 600, 20, "20", "600"},
-		{"", 0, 600, 34, "34", "600"}, // the host asks once more
-		{"", 0, 600, 0, "20", "600"},  // a host that says nothing
+		{"", 0, 600, 34, "34", "600"}, // the host calls again
+		{"", 0, 600, 0, "20", "600"},  // a host without a preference
 		{"", 60, 600, 0, "20", "600"},
 		{"", 0, 20_000, 100, "100", "20000"},
 		{`,"max_conclusions":30,"context_tokens":4000`, 60, 20_000, 0, "30", "4000"},
@@ -85,7 +85,7 @@ func TestHowManyConclusionsAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestConclusionsThatCameAreCountedAlone: the session's messages come beside them.
+// TestConclusionsThatCameAreCountedAlone: the session's messages are not counted.
 func TestConclusionsThatCameAreCountedAlone(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)

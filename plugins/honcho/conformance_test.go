@@ -20,7 +20,7 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// builtin is the module as it is built, for tests through a host.
+// builtin is the built module, for tests through a host.
 func builtin(t testing.TB) []byte {
 	t.Helper()
 	m, ok := plugins.Find("honcho")
@@ -28,7 +28,7 @@ func builtin(t testing.TB) []byte {
 	return m.Wasm
 }
 
-// TestConformance runs the kit against the fake in every mood of its deriver in which a server is of use.
+// TestConformance runs the kit against the fake in every mode of its deriver in which a server is usable.
 func TestConformance(t *testing.T) {
 	quick := fake.Mood{Flush: true, RowDelay: 300 * time.Millisecond, WorkDelay: 2 * time.Second, PurgeDelay: time.Second}
 	for _, mood := range []struct {
@@ -65,7 +65,7 @@ func TestConformance(t *testing.T) {
 				conformance.Options{CacheDir: testcache.Dir(), Now: clock.Now, Pause: clock.Pause})
 			left := backend.Workspaces()
 			if strings.Contains(mood.block, "fixed_workspace") {
-				left = nil // it is the operator's
+				left = nil // it belongs to the operator
 			}
 			assert.Empty(t, left, "the kit leaves no workspace behind")
 		})

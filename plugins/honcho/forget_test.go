@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// forget calls until the answer is no longer in_progress, as the host does.
+// forget calls until the answer is not in_progress, as the host does.
 func (b *bench) forget(t testing.TB, r abi.ForgetRequest) *abi.ForgetReceipt {
 	t.Helper()
 	r.Scope, r.Reason = scope, "asked"

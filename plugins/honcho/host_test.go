@@ -147,7 +147,8 @@ func TestAResetIsPolledToItsEndAndLeavesTheOtherScopeAlone(t *testing.T) {
 	}
 }
 
-// TestAResetNeedsNoMoreMemoryThanAPage: the pages of sessions that it deletes come to twice the guest's memory.
+// TestAResetNeedsNoMoreMemoryThanAPage: the pages of sessions that it deletes have twice the size of the guest's
+// memory.
 func TestAResetNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	brief.Leave(t)
 	const sessions, memory = 1000, 12 << 20

@@ -28,7 +28,7 @@ type bench struct {
 	t      sdktest.TB
 	server *fake.Server
 	at     time.Time
-	// answer, where it is set, answers a request instead of the server; false leaves it to the server.
+	// answer, if set, may answer a request instead of the server; if it returns false, the server answers.
 	answer   func(sdktest.Request) (sdktest.Reply, bool)
 	backend  func(sdktest.Request) sdktest.Reply
 	manifest abi.ModuleManifest
@@ -49,7 +49,7 @@ func newBench(t testing.TB, mood fake.Mood, block string) *bench {
 	return b
 }
 
-// pass lets time go by.
+// pass advances the clock.
 func (b *bench) pass(d time.Duration) {
 	b.at = b.at.Add(d)
 	b.Now = b.at.Format(time.RFC3339Nano)
@@ -128,7 +128,7 @@ func (b *bench) find(t testing.TB, id string, markers ...string) *abi.FindEventA
 	return answer
 }
 
-// routes are those that were used since the last call.
+// routes returns the routes used since the last call.
 func (b *bench) routes() (names []string) {
 	for _, r := range b.Sent {
 		names = append(names, r.Route)
@@ -137,7 +137,7 @@ func (b *bench) routes() (names []string) {
 	return names
 }
 
-// messages are what the server has of a session, as it says it.
+// messages returns a session's messages from the server's API.
 func (b *bench) messages(t testing.TB, session string) (list []map[string]any) {
 	t.Helper()
 	s, err := settingsOf(b.Call(abi.OpRetrieve, scope))

@@ -168,8 +168,8 @@ func TestNativeQueriesAndMutationsStayInTheScope(t *testing.T) {
 	}
 }
 
-// TestTheWorkspaceChatReadsTheScopeAlone: everyone in the workspace, so the workspace must be the scope's own, and the
-// server newer than 3.0.12.
+// TestTheWorkspaceChatReadsTheScopeAlone: the chat reads everyone in the workspace, so the workspace must belong to the
+// scope, and the server must be newer than 3.0.12.
 func TestTheWorkspaceChatReadsTheScopeAlone(t *testing.T) {
 	ask := &abi.NativeQuery{Scope: scope, Name: "workspace_chat", Params: map[string]abi.Raw{"query": abi.Raw(`"cat"`)}}
 	for block, newer := range map[string]bool{"": true, " ": false, `,"fixed_workspace":"lab"`: true} {
@@ -231,8 +231,8 @@ func TestAConflictOfWorkspacesIsSeen(t *testing.T) {
 	assert.True(t, *b.setup(t).Existed)
 }
 
-// A session whose lock another write holds is 500 after Honcho's lock timeout: nothing was stored, which the module
-// looks up before it says so, and the turn that is recorded again is there once.
+// A session locked by another write gives 500 after Honcho's lock timeout. Nothing was stored, which the module checks
+// before it reports so, and the turn that is recorded again exists once.
 func TestALockTimeoutLosesAndDoublesNothing(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)

@@ -122,7 +122,7 @@ func FuzzSanitize(f *testing.F) {
 	})
 }
 
-// FuzzAnswers reads whatever a backend may say: an error or a value, never a panic.
+// FuzzAnswers parses arbitrary answers: the result is an error or a value, never a panic.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{`[]`, `{"items":[{"id":"a"}],"total":1,"pages":1}`,
 		`{"detail":[{"loc":["body",0],"msg":"m"}]}`, `{"detail":"x"}`, `null`, `{"items":3}`,

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// tell records so many turns of a session, an hour apart, of which each is two messages.
+// tell records n turns of a session, an hour apart, of two messages each.
 func (b *bench) tell(t testing.TB, session string, turns int) {
 	t.Helper()
 	for i := range turns {
@@ -126,7 +126,8 @@ func TestTheSupplementSearchFindsWhatTheAssistantSaid(t *testing.T) {
 	}
 }
 
-// TestASmallBudgetHasRoomForEachSection: a long representation took all of it, and what the supplement found was lost.
+// TestASmallBudgetHasRoomForEachSection: a long representation used to take all of it, and what the supplement found
+// was lost.
 func TestASmallBudgetHasRoomForEachSection(t *testing.T) {
 	b := newBench(t, quick, `,"supplements":["search"]`)
 	b.setup(t)

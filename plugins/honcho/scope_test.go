@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// hostileID draws what people use as ids, look-alikes and what collides under naive templates among it.
+// hostileID draws ids as people use them, including look-alikes and ids that collide under naive templates.
 func hostileID() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.SampledFrom([]string{"*", ".", "..", "a/b", "a", "A", "a-b", "a_b", "a_2d", "default",
 		"user-alice", "会话", "🍵", "%2a", "a b", `"`, "'", strings.Repeat("x", 500),

@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// table is a turn of two people at one table.
+// table is a turn with two people.
 func table(id, session string) *abi.MemoryEvent {
 	e := turn(id, session, "I am allergic to peanuts.", "Noted.", "I love peanut butter.")
 	e.Messages[0].Name, e.Messages[2].Name = "Ann Lee", "Bob"
 	return e
 }
 
-// requireTold holds a context to who said what: whoever it names last before a sentence, in its line or in the heading
-// above.
+// requireTold checks that a context attributes each sentence correctly: to the person named last before it, in its line
+// or in the heading above.
 func requireTold(t *testing.T, context string) {
 	t.Helper()
 	for sentence, want := range map[string]string{"allergic to peanuts": "Ann", "love peanut butter": "Bob"} {
@@ -61,7 +61,7 @@ func TestTheContextSaysWhoSaidWhat(t *testing.T) {
 	}
 }
 
-// TestPeopleShareABudget: a small context has something of each, not all of the first.
+// TestPeopleShareABudget: a small context has something about each person, not only about the first.
 func TestPeopleShareABudget(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)
@@ -92,7 +92,8 @@ func TestWithoutASpeakerOptionTheReceiptWarns(t *testing.T) {
 	assert.Empty(t, b.mustRecord(t, turn("e2", "s1", "I like tea.")).Warnings, "nobody is named")
 }
 
-// TestAScopeFromBeforeTheOptionKeepsItsPeer: its memory is under the user's peer; names are written before the text.
+// TestAScopeFromBeforeTheOptionKeepsItsPeer: its memory belongs to the user's peer, and names are written before the
+// text.
 func TestAScopeFromBeforeTheOptionKeepsItsPeer(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)

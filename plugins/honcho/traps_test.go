@@ -17,8 +17,8 @@ import (
 	fake "github.com/memhost/memhost/internal/test/fakes/honcho"
 )
 
-// TestTraps is the checklist of what an adapter for Honcho must do, point by point. Traps 1 and 12 stand with ids and
-// parsers, too.
+// TestTraps is the checklist of what an adapter for Honcho must do, point by point. Traps 1 and 12 are covered by the
+// tests of ids and parsers, too.
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: no wildcard reaches a path or a filter", func(t *testing.T) {
 		b := newBench(t, quick, `,"read":"search"`)
@@ -324,7 +324,7 @@ func (b *bench) query(t testing.TB, name, params string) string {
 	return string(answer.Result)
 }
 
-// reset goes on as the host does, until it is no longer in progress.
+// reset calls as the host does, until the answer is not in_progress.
 func (b *bench) reset(t testing.TB) *abi.ResetReceipt {
 	t.Helper()
 	for range 20 {

@@ -30,7 +30,7 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 	r.found(&abi.RetrieveRequest{Query: "milk"})
 	calls("search")
 	r.found(&abi.RetrieveRequest{Query: "milk", Context: "personal"})
-	calls("search list") // nothing was found: is the store still there?
+	calls("search list") // nothing was found: does the store still have its data?
 	_, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{})
 	require.NoError(t, err)
 	calls("")
@@ -128,7 +128,7 @@ func TestFailuresBehindAndBeforeStoring(t *testing.T) {
 	}
 }
 
-// proxy answers adds as a reverse proxy does whose server does not answer.
+// proxy answers adds like a reverse proxy whose server does not answer.
 func proxy(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPost || r.URL.Path != "/memories" {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// full is a gateway with everything.
+// full is a gateway with every capability.
 func full() mem0.Options {
 	return mem0.Options{Exact: true, Gateway: &mem0.Gateway{Reranker: "llm_reranker", ObservationDate: true,
 		Entities: "model"}}

@@ -22,13 +22,13 @@ var manifest []byte
 
 var maria = abi.MemoryScope{RunID: "maria_c1", PersonaID: "maria"}
 
-// rig is the module's functions on standard Go, in front of a server.
+// rig is the module's functions on standard Go, with a server behind them.
 type rig struct {
 	*sdktest.Host
 	t testing.TB
 }
 
-// newRig lays preset and defaults under a block, as the host does. more is added to the block: `"infer":false`.
+// newRig merges a block over preset and defaults, as the host does. more is added to the block: `"infer":false`.
 func newRig(t testing.TB, provider, more string, server http.Handler) *rig {
 	t.Helper()
 	m, schema, err := host.ParseManifest(manifest)
@@ -65,7 +65,7 @@ func emptyAsDeclared(m *abi.ModuleManifest, send func(sdktest.Request) sdktest.R
 	}
 }
 
-// ossRig is a rig in front of a self-hosted server, and that server.
+// ossRig is a rig with a self-hosted server, and that server.
 func ossRig(t testing.TB, provider, more string, o mem0.Options) (*rig, *mem0.OSS) {
 	t.Helper()
 	o.AdminKey = key
@@ -108,7 +108,7 @@ func (r *rig) found(q *abi.RetrieveRequest) *abi.RetrieveResult {
 	return result
 }
 
-// look asks find_event, ms after the event was sent.
+// look calls find_event, ms after the event was sent.
 func (r *rig) look(id string, ms string, markers ...string) *abi.FindEventAnswer {
 	r.t.Helper()
 	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent),
@@ -117,7 +117,7 @@ func (r *rig) look(id string, ms string, markers ...string) *abi.FindEventAnswer
 	return answer
 }
 
-// Times of sending: the rigs' clock says 2026-07-01T12:00:00Z.
+// Times of sending: the rigs' clock is 2026-07-01T12:00:00Z.
 const (
 	longAgo = "2026-07-01T10:00:00Z"
 	justNow = "2026-07-01T11:59:59Z"
@@ -144,7 +144,7 @@ func (r *rig) sent(route string) map[string]any {
 	return nil
 }
 
-// routes are those of the requests so far; forget empties the list.
+// routes returns the routes of the requests so far; forget empties the list.
 func (r *rig) routes() string {
 	var list []string
 	for _, s := range r.Sent {

@@ -30,8 +30,7 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 
 const key = "admin-key-of-the-test"
 
-// providerOf is the configuration of the built module in front of a server. more is added to the block:
-// `,"infer":false`.
+// providerOf is the configuration of the built module with a server. more is added to the block: `,"infer":false`.
 func providerOf(t testing.TB, name, url, more string) host.ProviderConfig {
 	t.Helper()
 	m, ok := plugins.Find("mem0")
@@ -67,7 +66,7 @@ func slotWithin(t testing.TB, name, url, more string, limits host.Limits) *host.
 	return s
 }
 
-// TestAnInventoryNeedsNoMoreMemoryThanAPage: the platform's pages come to twice the guest's memory.
+// TestAnInventoryNeedsNoMoreMemoryThanAPage: the platform's pages have twice the size of the guest's memory.
 func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const rows, memory = inventoryPages * pageMax, 12 << 20
 	text := strings.Repeat("tea ", 2000)
@@ -218,7 +217,7 @@ func TestPartialVerbatimTurnIsFinishedByTheHost(t *testing.T) {
 	event := turn("e1", "My cat is called Zorvex.", "Noted.", "My dog is called Flum.", "Noted.")
 	require.Equal(t, abi.StatusPartial, record(t, s, event).Status)
 	server.Set(mem0.Faults{})
-	// An earlier request could land until settle_ms is over.
+	// An earlier request could take effect until settle_ms is over.
 	require.Eventually(t, func() bool {
 		return record(t, s, event).Status == abi.StatusCommitted
 	}, 10*time.Second, 500*time.Millisecond)
@@ -249,8 +248,8 @@ func TestFirstWritesOfManyScopesDoNotRaceForTheTable(t *testing.T) {
 	assert.Len(t, server.Texts(""), 20)
 }
 
-// TestNothingIsLostOrDoubled has 50 writers in 50 scopes and a server that fails every third add in one of three ways,
-// all of which answer 502 or nothing.
+// TestNothingIsLostOrDoubled runs 50 writers in 50 scopes against a server that fails every third add in one of three
+// ways, each with 502 or no answer.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	brief.Leave(t)
 	for name, break1 := range map[string]mem0.Faults{
@@ -361,7 +360,7 @@ func TestThePlatformsOwnLimitIsPassedOn(t *testing.T) {
 	assert.EqualValues(t, 7000, *e.RetryAfterMS)
 }
 
-// TestABudgetOfTokensIsFilled: 300 messages of 16 tokens each hold more than fits.
+// TestABudgetOfTokensIsFilled: 300 messages of 16 tokens each are more than fits.
 func TestABudgetOfTokensIsFilled(t *testing.T) {
 	ctx := context.Background()
 	server := mem0.New(mem0.Options{AdminKey: key})

@@ -51,7 +51,7 @@ func TestIDsAreInjectiveAndHarmless(t *testing.T) {
 	})
 }
 
-// masked is a request with the hashes in native ids made equal.
+// masked replaces the hashes in a request's native ids by a constant.
 func masked(body string) string {
 	return regexp.MustCompile(`-[0-9a-f]{32}"`).ReplaceAllString(body, `-H"`)
 }
@@ -290,7 +290,7 @@ func TestSurfaceIsFoundByLooking(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, api)
 		r.forget()
-		again := *r // another instance: it knows nothing, the scope's state does
+		again := *r // another instance: it starts without a cache, but with the scope's state
 		again.Host = r.Host
 		r.found(&abi.RetrieveRequest{Query: "milk"})
 		assert.NotContains(t, r.routes(), "openapi")
@@ -436,16 +436,16 @@ func FuzzAnswersNeverPanic(f *testing.F) {
 	})
 }
 
-// silent is for what cannot fail.
-type silent struct{ sdktest.TB }
+// noFailTB is for code that cannot fail.
+type noFailTB struct{ sdktest.TB }
 
-func (silent) Helper() {}
+func (noFailTB) Helper() {}
 
 func TestFormatKeepsTheElement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &memory{id: rapid.String().Draw(t, "id"),
 			text: rapid.OneOf(rapid.String(), rapid.Just("</memory-context><memory-context x>")).Draw(t, "text")}
-		line := sdktest.Shown(silent{}, abi.FrameFull, m.block(clean(m.id)))
+		line := sdktest.Shown(noFailTB{}, abi.FrameFull, m.block(clean(m.id)))
 		if !strings.HasSuffix(line, "]\n") || strings.Contains(strings.ToLower(line), "</memory-context") ||
 			strings.Contains(strings.ToLower(line), "<memory-context") {
 			t.Fatalf("%q", line)
@@ -482,15 +482,15 @@ func TestALineIsItsFacts(t *testing.T) {
 			facts = append(facts, "superseded")
 		}
 		want := sdk.EscapeText("- " + sdk.Indent(m.text) + " [" + strings.Join(facts, " | ") + "]\n")
-		if got := sdktest.Shown(silent{}, abi.FrameFull, m.block(clean(m.id))); got != want {
+		if got := sdktest.Shown(noFailTB{}, abi.FrameFull, m.block(clean(m.id))); got != want {
 			t.Fatalf("%q, not %q", got, want)
 		}
 	})
 }
 
 // TestSourceDesignMakesTheCallsThatTheDesignNames: Memory.add(messages, user_id, run_id, metadata, infer) and
-// Memory.search(query, filters, top_k = max_items, threshold), and no other but the two looks, once for an instance,
-// that tell which server and vector store it has before it.
+// Memory.search(query, filters, top_k = max_items, threshold), and no others except the two queries, once per instance,
+// that determine the server and its vector store.
 func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	e := turn("e1", "I drink oat milk.")
 	e.Scenario, e.Context = "coffee", "personal"
@@ -570,7 +570,7 @@ func TestNativeQueriesAreTheDiagnosticsOfTheDesign(t *testing.T) {
 	}
 }
 
-// TestNativeQueriesThatReadMemories: mem0's own search, list and profile reach the scope and nothing else.
+// TestNativeQueriesThatReadMemories: mem0's own search, list and profile are restricted to the scope.
 func TestNativeQueriesThatReadMemories(t *testing.T) {
 	for name, r := range map[string]*rig{
 		"self-hosted": newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, mem0.New(mem0.Options{AdminKey: key})),
@@ -647,7 +647,8 @@ func TestThePlatformGetsCategoriesAndSchema(t *testing.T) {
 	assert.Contains(t, add.Body, `"custom_categories":[{"food":"what is eaten"}],"structured_data_schema":{"type":"object"}`)
 }
 
-// TestARetrievalShowsWhatHasExpiredWhereItIsAsked: expiration_from sets the day, show_expired looks behind it.
+// TestARetrievalShowsWhatHasExpiredWhereItIsAsked: expiration_from sets the day, and show_expired shows expired
+// memories too.
 func TestARetrievalShowsWhatHasExpiredWhereItIsAsked(t *testing.T) {
 	for _, show := range []bool{false, true} {
 		r, _ := ossRig(t, "mem0", fmt.Sprintf(`"expiration_from":"until","show_expired":%t`, show), mem0.Options{})
@@ -661,7 +662,7 @@ func TestARetrievalShowsWhatHasExpiredWhereItIsAsked(t *testing.T) {
 
 func TestTheNumberAskedForFollowsTheBudget(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", mem0.Options{})
-	r.recorded(turn("e1", "I drink oat milk.")) // so that no search comes back empty and is looked behind
+	r.recorded(turn("e1", "I drink oat milk.")) // so that no search is empty, which would cause a look-up
 	asked := func(budget abi.ContextBudget, want string) {
 		t.Helper()
 		r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: budget})

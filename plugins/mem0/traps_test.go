@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// TestTraps names each thing that a naive client of mem0 gets wrong.
+// TestTraps lists everything that a naive client of mem0 gets wrong.
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: both hashed ids go with every call, and filters cannot name ids", func(t *testing.T) {
 		r, _ := ossRig(t, "mem0", "", mem0.Options{})
@@ -294,7 +294,7 @@ func parsedManifest() (*abi.ModuleManifest, error) {
 	return m, abi.UnmarshalStrict(manifest, m)
 }
 
-// answerWith is a self-hosted server that gives some answers of the test's own, by method and path.
+// answerWith is a self-hosted server with some answers replaced by the test's own, by method and path.
 func answerWith(answers map[string]string) http.Handler {
 	server := mem0.New(mem0.Options{AdminKey: key})
 	server.Set(mem0.Faults{Before: func(w http.ResponseWriter, r *http.Request) bool {

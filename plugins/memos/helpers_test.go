@@ -24,7 +24,7 @@ var (
 	other = abi.MemoryScope{RunID: "run1", PersonaID: "p10"}
 )
 
-// bench is a guest host with a fake MemOS behind it, on one clock that stands still until a test moves it.
+// bench is a guest host with a fake MemOS behind it. Their common clock moves only when a test moves it.
 type bench struct {
 	*sdktest.Host
 	server *memos.Server
@@ -32,7 +32,7 @@ type bench struct {
 	t      test
 }
 
-// newBench is the module with a config block against a fake. The block is JSON; MemOS's background work takes 5 s.
+// newBench is the module with a config block (JSON) and a fake. MemOS's background work takes 5 s.
 func newBench(t test, block string, o memos.Options) *bench {
 	t.Helper()
 	b := &bench{now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), t: t}
@@ -58,7 +58,7 @@ func (b *bench) wait(d time.Duration) {
 	b.Now = b.now.Format(time.RFC3339Nano)
 }
 
-// said is an event of one user message and an answer.
+// said is an event with one user message and an answer.
 func said(id, text string) *abi.MemoryEvent {
 	answer := "Noted."
 	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s1", TurnID: "t-" +
@@ -76,7 +76,7 @@ func (b *bench) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, opened(recordEvent), e)
 }
 
-// must records and wants it to be accepted.
+// must records and requires success.
 func (b *bench) must(events ...*abi.MemoryEvent) (last *abi.WriteReceipt) {
 	b.t.Helper()
 	for _, e := range events {
@@ -97,7 +97,7 @@ func (b *bench) retrieve(r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 }
 
 // find retrieves and checks what holds for every retrieval: every pointer leads to its item, format_context gives the
-// same string, budgets hold.
+// same string, and budgets are kept.
 func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
 	b.t.Helper()
 	result, err := b.retrieve(r)
@@ -126,7 +126,7 @@ func (b *bench) ready(markers ...string) *abi.BackendReadiness {
 	return r
 }
 
-// sent are the routes that the module used since the last call.
+// sent returns the routes that the module used since the last call.
 func (b *bench) sent() []string {
 	var routes []string
 	for _, r := range b.Sent {

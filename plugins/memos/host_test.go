@@ -93,7 +93,8 @@ func slotWithin(t *testing.T, config host.ProviderConfig, limits host.Limits) *h
 	return s
 }
 
-// TestAnInventoryNeedsNoMoreMemoryThanAPage: its pages, which hold vectors, come to twice the guest's memory.
+// TestAnInventoryNeedsNoMoreMemoryThanAPage: its pages, which contain vectors, have twice the size of the guest's
+// memory.
 func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	const rows, memory = 4000, 16 << 20
 	vector := strings.Repeat("0.12345678,", 800) + "1"
@@ -126,8 +127,8 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	server.MoreThan(t, memory)
 }
 
-// TestRawEqualsADirectCall asks 50 questions through the slot, and sends the request that the server saw once more by
-// hand: item by item the same.
+// TestRawEqualsADirectCall runs 50 queries through the slot, and sends each request that the server saw once more
+// directly: the results are equal, item by item.
 func TestRawEqualsADirectCall(t *testing.T) {
 	for store, flavour := range flavours {
 		t.Run(store, func(t *testing.T) {

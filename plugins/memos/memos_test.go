@@ -155,7 +155,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// events are the source events of a result, each once.
+// events returns the source events of a result, each once.
 func events(result *abi.RetrieveResult) []string {
 	var ids []string
 	seen := map[string]bool{}
@@ -502,7 +502,7 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 	assert.Equal(t, "no_change", done.Status)
 }
 
-// TestNativeCallsOfEachOperation counts what an operation costs the backend.
+// TestNativeCallsOfEachOperation counts an operation's calls of the backend.
 func TestNativeCallsOfEachOperation(t *testing.T) {
 	for _, tt := range []struct {
 		block  string

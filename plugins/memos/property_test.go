@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// anyID are ids as callers may write them, with those that trip naive mappings.
+// anyID draws ids as callers may write them, including those that break naive mappings.
 func anyID() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.SampledFrom([]string{"*", "..", "a:b", "a", ":b", `"`, "'", `\`, "🙂", " ", "mh1s-x",
 		"default_session", "a#0", strings.Repeat("x", 500)}),
@@ -235,7 +235,7 @@ func FuzzRenderKeepsTheElement(f *testing.F) {
 	})
 }
 
-// TestScopesNeverMix records and asks under many look-alike scopes.
+// TestScopesNeverMix records and retrieves in many similar scopes.
 func TestScopesNeverMix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store := rapid.SampledFrom([]string{"neo4j", "neo4j-community"}).Draw(t, "store")

@@ -30,8 +30,8 @@ func sentBody(t *testing.T, b *bench, route string) string {
 	return ""
 }
 
-// TestTraps goes through what a careless adapter of MemOS gets wrong, in the order in which the traps are numbered in
-// docs/backends/memos.md.
+// TestTraps covers what a careless adapter of MemOS gets wrong, in the order in which docs/backends/memos.md numbers
+// the traps.
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: 200 is no success", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
@@ -555,8 +555,8 @@ func TestDatabaseDownInEveryOperation(t *testing.T) {
 	}
 }
 
-// TestDeleteThatFailedAndDidDelete: the fallback of a reset is answered "Failed to delete memories" and has deleted;
-// another that is answered so and has not is no success.
+// TestDeleteThatFailedAndDidDelete: the fallback of a reset returns "Failed to delete memories" although it has
+// deleted; the same answer without a deletion is not a success.
 func TestDeleteThatFailedAndDidDelete(t *testing.T) {
 	b := newBench(t, syncFast, memos.Options{})
 	b.must(said("e-1", "one"))
@@ -643,8 +643,8 @@ func TestSourceDesignSendsLabelsAsCustomTags(t *testing.T) {
 	}
 }
 
-// TestReadableCubesAreSharedOnPurpose: a search reads them beside the scope's own, writes stay in that, and set-up and
-// health say that memory is shared. A cube that is not named stays a breach.
+// TestReadableCubesAreSharedOnPurpose: a search reads them in addition to the scope's own, writes go to the scope's
+// own, and set-up and health say that memory is shared. An item of any other cube is a breach.
 func TestReadableCubesAreSharedOnPurpose(t *testing.T) {
 	const block = `{"add_mode":"sync/fast","graph_store":"neo4j","writable_cube_template":"{run_id}:{persona_id}"`
 	b := newBench(t, block+`,"readable_cubes":["run1_p10_nlab"]}`, memos.Options{Flavour: memos.Neo4j})

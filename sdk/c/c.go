@@ -1,4 +1,4 @@
-// Package c has the sdk for plugins in C, which is one header, memhost.h, and an example. `memhost new --lang c` writes
+// Package c contains the sdk for plugins in C: one header, memhost.h, and an example. `memhost new --lang c` writes
 // both. They are also the reference for plugins in languages without an sdk.
 package c
 
@@ -9,7 +9,7 @@ import _ "embed"
 //go:embed memhost.h
 var Header []byte
 
-// Example is a plugin of one file in front of the tiny backend (examples/tiny), which includes Header.
+// Example is a one-file plugin for the tiny backend (examples/tiny). It includes Header.
 //
 //go:embed example/plugin.c
 var Example []byte

@@ -25,7 +25,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// program is testdata/native.c: memhost.h as a program of this computer.
+// program is testdata/native.c: memhost.h compiled as a native program.
 type program struct {
 	t   *testing.T
 	in  io.Writer
@@ -86,7 +86,7 @@ func (p *program) ask(what byte, text string) string {
 	return string(said)
 }
 
-// TestTheHeaderNatively runs memhost.h on this computer's processor and compares it with Go.
+// TestTheHeaderNatively runs memhost.h natively and compares it with Go.
 func TestTheHeaderNatively(t *testing.T) {
 	p := native(t)
 	for _, test := range []struct {
@@ -109,7 +109,7 @@ func TestTheHeaderNatively(t *testing.T) {
 	}
 }
 
-// documents are JSON, and nearly JSON.
+// documents are valid and almost valid JSON.
 func documents() []string {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	return []string{`{}`, `[]`, ` { "a" : [ 1 , -0 , 1.5e+3 ] } `, `{"a":{"b":null,"b":true}}`, `"\u00e9\ud83d\ude00\n\/\b"`, `"\ud83d"`,
@@ -141,7 +141,7 @@ func mutated(r *rand.Rand, doc string) string {
 	return string(b)
 }
 
-// nests is the depth of a valid document.
+// nests returns the depth of a valid document.
 func nests(doc string) int {
 	depth, most, d := 0, 0, json.NewDecoder(strings.NewReader(doc))
 	for {
@@ -159,7 +159,7 @@ func nests(doc string) int {
 	}
 }
 
-// spelled gives every token of a document with the spelling of its numbers.
+// spelled returns every token of a document, with numbers as they are written.
 func spelled(t *testing.T, doc string) (tokens []any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(doc))
@@ -185,7 +185,8 @@ func readsAsGo(t *testing.T, p *program, doc string) {
 	require.Equal(t, spelled(t, doc), spelled(t, said), "%q", doc)
 }
 
-// It takes what encoding/json takes, less what is not UTF-8 or nests too deep, and gives back every token.
+// The header accepts what encoding/json accepts, except bytes that are not UTF-8 and too deep nesting, and returns
+// every token.
 func theReaderReadsAsGoDoes(t *testing.T, p *program) {
 	r := rand.New(rand.NewPCG(1, 2))
 	rounds := 5000
@@ -205,7 +206,7 @@ func theWriterQuotesEveryText(t *testing.T, p *program) {
 	for _, text := range []string{"", "a\"b\\c/d", "\x00\x1f\x7f\n\t", "é漢😀", "\xff", "a\xc3", "\xed\xa0\x80", "\u2028"} {
 		var back string
 		require.NoError(t, json.Unmarshal([]byte(p.ask('q', text)), &back))
-		assert.Equal(t, strings.Map(func(r rune) rune { return r }, text), back, "%q", text) // Map replaces what is not UTF-8
+		assert.Equal(t, strings.Map(func(r rune) rune { return r }, text), back, "%q", text) // Map replaces bytes that are not UTF-8
 	}
 }
 
@@ -228,7 +229,7 @@ func digestsAreSHA256(t *testing.T, p *program) {
 	}
 }
 
-// A scope's id is the one that the sdk makes of provider, namespace, run, person, agent and generation.
+// A scope's id equals the one that the sdk makes from provider, namespace, run, person, agent and generation.
 func scopeIDsAreTheSDKs(t *testing.T, p *program) {
 	rules := sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: 100}
 	for _, ids := range [][3]string{{"team1", "2ann", ""}, {"team12", "ann", ""}, {"team1", "2", "ann"}, {"a-b", "c_d", "*/.. "},
@@ -269,8 +270,8 @@ func noTextOpensOrClosesTheElement(t *testing.T, p *program) {
 	assert.Equal(t, "&amp;&#60;&gt;&quot;  é", p.ask('a', "&<>\"\n\té"))
 }
 
-// fitted is what the program says of a fit.
-type fitted struct {
+// fitResult is the program's result for a fit.
+type fitResult struct {
 	Text     string         `json:"text"`
 	Count    int            `json:"count"`
 	Evidence []abi.Evidence `json:"evidence"`
@@ -285,9 +286,9 @@ func contextsFitAndSayWhatTheyShow(t *testing.T, p *program) {
 			request, err := json.Marshal(map[string]any{"texts": texts, "frame": frame,
 				"budget": map[string]int{"max_tokens": limit, "max_items": 3 + limit%2, "min_tokens": 100}})
 			require.NoError(t, err)
-			var f fitted
+			var f fitResult
 			require.NoError(t, json.Unmarshal([]byte(p.ask('f', string(request))), &f))
-			require.LessOrEqual(t, len(f.Text), limit) // a token is a byte here
+			require.LessOrEqual(t, len(f.Text), limit) // one token per byte
 			require.True(t, utf8.ValidString(f.Text))
 			require.EqualValues(t, len(f.Text), *f.TokenCount)
 			require.Equal(t, f.Text == "", f.Count == 0)

@@ -10,13 +10,13 @@ import (
 // Query is a statement that the plugin ran.
 type Query struct {
 	Route string
-	// Statement is the route's text in the manifest; empty when the test gave none.
+	// Statement is the route's text in the manifest; empty if the test has no manifest.
 	Statement string
-	// Params is the object of parameters, as the plugin wrote it; {} when it gave none.
+	// Params is the object of parameters as the plugin wrote it; {} if it passed none.
 	Params string
 }
 
-// Rows is what the database answers; the zero value is no row.
+// Rows is the database's answer; the zero value has no rows.
 type Rows struct {
 	Columns []string
 	// Rows are JSON arrays, each with as many values as there are columns.
@@ -24,9 +24,9 @@ type Rows struct {
 	// More says that the host cut the rows.
 	More     bool
 	Counters map[string]int64
-	// Server is what the database calls itself.
+	// Server is the database's name and version.
 	Server string
-	// Err, where it is set, is what came instead of rows.
+	// Err, if set, is returned instead of rows.
 	Err *abi.Error
 }
 

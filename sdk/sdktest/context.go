@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Shown is what a formatted context has of blocks in a frame, without the element around it.
+// Shown returns the content of a formatted context of blocks in a frame, without the element around it.
 func Shown(t TB, frame abi.Frame, blocks ...sdk.Block) string {
 	t.Helper()
 	x := sdk.Context{Backend: "test", Frame: frame}

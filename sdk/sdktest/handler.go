@@ -9,9 +9,9 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Handler is an http.Handler as the backend: it builds each request from the manifest's route as the real host does,
-// puts the secrets' values into the headers and hands it over. Answers that the manifest declares empty are not marked;
-// a test of those sets Reply.Empty itself, or goes through package host.
+// Handler uses an http.Handler as the backend. It builds each request from the manifest's route as the real host does,
+// and puts the secrets' values into the headers. It does not set Reply.Empty for answers that the manifest declares
+// empty; a test sets it itself, or uses package host.
 func Handler(t TB, manifest []byte, secrets map[string]string, backend http.Handler) func(Request) Reply {
 	t.Helper()
 	routes := routesOf(t, manifest, "{}")

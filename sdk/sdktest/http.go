@@ -12,13 +12,13 @@ import (
 	"github.com/memhost/memhost/internal/text/jsonpointer"
 )
 
-// Request is what the plugin sent by a route.
+// Request is a request that the plugin sent.
 type Request struct {
 	abi.HTTPRequest
 	Body string
 }
 
-// Reply is what the backend answers; the zero value is status 200 with an empty body.
+// Reply is the backend's answer; the zero value is status 200 with an empty body.
 type Reply struct {
 	// Status is the HTTP status; 0 means 200.
 	Status  int64
@@ -26,18 +26,18 @@ type Reply struct {
 	Body    string
 	// Empty says that the manifest declares this answer as "nothing there".
 	Empty bool
-	// Err, where it is set, is what went wrong on the way: there is no answer.
+	// Err, if set, is a transport error: there is no answer.
 	Err *abi.Error
 }
 
-// Step is one request that a Script waits for, with its reply.
+// Step is one expected request of a Script, with its reply.
 type Step struct {
 	Route string
 	Reply
 }
 
-// Script is a backend that answers the steps in order. A request by another route fails the test, and so does a step
-// that is never requested.
+// Script is a backend that answers the steps in order. A request by another route, or a step that is never requested,
+// fails the test.
 func Script(t TB, steps ...Step) func(Request) Reply {
 	done := 0
 	t.Cleanup(func() {
@@ -57,8 +57,8 @@ func Script(t TB, steps ...Step) func(Request) Reply {
 	}
 }
 
-// routesOf lists the manifest's routes. Where a route lists its headers, those of the origin's secrets are added, and
-// those that the block sets under headers, because the host allows these, too.
+// routesOf returns the manifest's routes. If a route lists its headers, those of the origin's secrets and those under
+// headers in the config block are added, because the host allows these too.
 func routesOf(t TB, manifest []byte, block string) map[string]abi.RouteDecl {
 	t.Helper()
 	var operator struct{ Headers map[string]string }
@@ -109,7 +109,7 @@ func (c *call) HTTPSend(head, body []byte) uint64 {
 		[]byte(reply.Body))
 }
 
-// admit finds a route and refuses what this operation may not use now. Without a manifest every name is a route.
+// admit finds a route and rejects it if this operation may not use it now. Without a manifest, every name is a route.
 func (c *call) admit(power, name string) (abi.RouteDecl, *abi.Error) {
 	if c.routes == nil {
 		return abi.RouteDecl{}, nil
@@ -127,7 +127,7 @@ func (c *call) admit(power, name string) (abi.RouteDecl, *abi.Error) {
 	return route, nil
 }
 
-// unlisted refuses a header or a query key that the route does not list.
+// unlisted rejects a header or a query key that the route does not list.
 func unlisted(route *abi.RouteDecl, r *abi.HTTPRequest) *abi.Error {
 	const hint = "list it in the module's manifest, beside the route's method and path"
 	for name := range r.Headers {
@@ -145,7 +145,7 @@ func unlisted(route *abi.RouteDecl, r *abi.HTTPRequest) *abi.Error {
 	return nil
 }
 
-// unmatched refuses a body that does not have the values that the route wants in it.
+// unmatched rejects a body without the values that the route requires in it.
 func unmatched(route *abi.RouteDecl, body []byte) *abi.Error {
 	if len(route.Match) == 0 {
 		return nil

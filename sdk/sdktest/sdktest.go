@@ -1,10 +1,11 @@
-// Package sdktest runs a plugin's operations on standard Go, without wasm: it is the host of package sdk in memory.
+// Package sdktest runs a plugin's operations on standard Go, without wasm. It implements the host of package sdk in
+// memory.
 //
 //	h := sdktest.New(t, sdktest.Options{Provider: "notes", Config: `{"max_notes": 5}`})
 //	receipt, err := sdktest.Do(h, abi.OpRecordEvent, scope, Record, event)
 //
-// State, tokens, log and errors behave as abi/ABI.md says. What only the real host does is left to its own tests:
-// deadlines, network policy beyond the route table, the ledger, and the fields of a trace that the host fills in.
+// State, tokens, log and errors behave as abi/ABI.md says. It does not implement deadlines, network policy beyond the
+// route table, the ledger, or the fields of a trace that the host sets.
 package sdktest
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// TB is what this package needs of a test: *testing.T, *testing.B and *rapid.T have it.
+// TB is the part of testing.TB that this package needs: *testing.T, *testing.B and *rapid.T implement it.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -26,47 +27,47 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Options describe the host. The zero value is a control named "test" with an empty config block and no backend.
+// Options configure the host. The zero value is a control named "test" with an empty config block and no backend.
 type Options struct {
 	// Provider is the configured name; empty means "test".
 	Provider string
-	// Kind of the provider; empty means control.
+	// Kind is the provider's kind; empty means control.
 	Kind      abi.ConditionKind
 	Namespace string
 	// Profile is abi.ProfileSourceDesign, or empty for best.
 	Profile abi.Profile
-	// Config is the provider's block, JSON; empty means {}. The schema's defaults are not laid under it.
+	// Config is the provider's block, JSON; empty means {}. The schema's defaults are not merged into it.
 	Config string
 	// Secrets names the secrets that have a value.
 	Secrets []string
 	// Now is RFC 3339; empty means 2026-07-01T12:00:00Z.
 	Now string
-	// Counter counts tokens as the operator's tokenizer does. Nil means bytes4, the default of a slot.
+	// Counter counts tokens in place of the operator's tokenizer. Nil means bytes4, the default of a slot.
 	Counter Counter
-	// Frame is what the configuration asks of formatted contexts; empty means full.
+	// Frame is the configured frame of formatted contexts; empty means full.
 	Frame abi.Frame
-	// DeadlineMS is what every call has; 0 means 30000.
+	// DeadlineMS is the time of every call, in ms; 0 means 30000.
 	DeadlineMS int64
-	// ReadOnly puts up the wall: state and routes that are not of class read answer read_only.
+	// ReadOnly sets read-only mode: writes to state and routes whose class is not read return read_only.
 	ReadOnly bool
-	// Resume asks record_event to finish a write that was partial.
+	// Resume asks record_event to finish a partial write.
 	Resume *abi.Resume
-	// AskItems is how many items a retrieval is to ask for; 0: the host says nothing.
+	// AskItems is how many items a retrieval should request; 0: no preference.
 	AskItems int64
-	// PageLimit is the most that a page of state_list or state_read holds; 0 means 1000.
+	// PageLimit is the maximum length of a page of state_list or state_read; 0 means 1000.
 	PageLimit int64
-	// PageBytes ends a page before its values exceed it, the first one excepted; 0 means 16 MiB.
+	// PageBytes is the maximum size of a page's values, in bytes. A page always has at least one value. 0 means 16 MiB.
 	PageBytes int64
-	// Manifest is the module's manifest.json. When it is given, only its routes can be sent, by their class and with
-	// the headers and query keys that they list.
+	// Manifest is the module's manifest.json. If set, only its routes can be sent, subject to their class and with the
+	// headers and query keys that they list.
 	Manifest []byte
-	// HTTP is the backend. Nil means that every request is refused.
+	// HTTP is the backend. Nil rejects every request.
 	HTTP func(Request) Reply
-	// Bolt is the database behind the bolt routes. Nil means that every statement is refused.
+	// Bolt is the database of the bolt routes. Nil rejects every statement.
 	Bolt func(Query) Rows
 }
 
-// Counter counts tokens. max is the most tokens that Fit's prefix, of whole characters, may have.
+// Counter counts tokens. Fit returns the longest prefix, of whole characters, with at most max tokens.
 type Counter interface {
 	Name() string
 	Count(text []byte) int64
@@ -76,13 +77,13 @@ type Counter interface {
 // Host is a host in memory. Its calls run one at a time.
 type Host struct {
 	Options
-	// Logs is what the plugin logged.
+	// Logs are the lines that the plugin logged.
 	Logs []Line
-	// Sent is every HTTP request that reached the backend.
+	// Sent lists all HTTP requests that reached the backend.
 	Sent []Request
-	// Ran is every statement that reached the database.
+	// Ran lists all statements that reached the database.
 	Ran []Query
-	// ValueBytes counts the bytes of values and entries that the state gave out.
+	// ValueBytes counts the bytes of values and entries that were read from the state.
 	ValueBytes int64
 	// Reads counts the calls state_get, state_list and state_read. Over PostgreSQL each is a round trip.
 	Reads int
@@ -94,7 +95,7 @@ type Host struct {
 	memo        sdk.Memo
 }
 
-// Reframe configures another frame, as for a new instance: the state stays.
+// Reframe configures another frame, as for a new instance. The state is kept.
 func (h *Host) Reframe(frame abi.Frame) { h.Frame, h.memo = frame, sdk.Memo{} }
 
 // Line is one line of the log.
@@ -103,7 +104,7 @@ type Line struct {
 	Text  string
 }
 
-// New makes a host for one test.
+// New returns a host for one test.
 func New(t TB, o Options) *Host {
 	t.Helper()
 	o.Provider = or(o.Provider, "test")
@@ -124,23 +125,22 @@ func New(t TB, o Options) *Host {
 	return h
 }
 
-// Call opens a call. What it writes to the state stays, whatever the operation says in the end: only Do drops it after
-// an error.
+// Call opens a call. Its writes to the state are kept even if the operation fails; only Do drops them after an error.
 func (h *Host) Call(op string, scope abi.MemoryScope) *sdk.Call {
 	return sdk.NewCall(h.open(op, scope), h.envelope(op, scope, nil))
 }
 
-// Generation of the scope, from 1. A reset_scope run by Do that answers done starts the next one, with an empty state:
-// as the real host, which removes the state itself.
+// Generation returns the scope's generation, from 1. When a reset_scope that Do runs returns done, the next generation
+// begins with an empty state, as with the real host, which removes the state itself.
 func (h *Host) Generation(scope abi.MemoryScope) int64 { return h.generations[scope] + 1 }
 
-// Keys lists the scope's keys, in byte order.
+// Keys returns the scope's keys, in byte order.
 func (h *Host) Keys(scope abi.MemoryScope) []string {
 	return append([]string(nil), h.store(scope).ordered()...)
 }
 
-// Find names the scope's keys and logs that have a text in their name or content, in byte order: after a forget or a
-// reset none should.
+// Find returns the names of the scope's keys and logs that contain a text in their name or content, in byte order.
+// After a forget or a reset there should be none.
 func (h *Host) Find(scope abi.MemoryScope, text string) (names []string) {
 	s := h.store(scope)
 	for key, v := range s.keys {
@@ -164,8 +164,8 @@ type message[T any] interface {
 	abi.Decodable
 }
 
-// Do runs an operation as the host does: the request is validated and crosses the boundary as JSON, so does the answer,
-// and after an error nothing that the operation wrote is left. An error is the *abi.Error that the host would get.
+// Do runs an operation as the host does: it validates the request, passes request and answer as JSON, and drops the
+// operation's writes after an error. An error is the *abi.Error that the host would get.
 func Do[I, O any, In message[I], Out message[O]](h *Host, op string, scope abi.MemoryScope, operation func(*sdk.Call,
 	In) (Out, error), in In) (Out, error) {
 	h.t.Helper()
@@ -211,17 +211,17 @@ func (h *Host) open(op string, scope abi.MemoryScope) *call {
 	return &call{Host: h, op: op, store: s}
 }
 
-// call is the host as one operation sees it.
+// call is the host during one operation.
 type call struct {
 	*Host
 	op      string
 	store   *store
-	pending []byte // what Pull has not fetched yet
+	pending []byte // data that Pull has not fetched yet
 }
 
 var _ sdk.Host = (*call)(nil)
 
-// Pull implements sdk.Host, as all methods below.
+// Pull implements sdk.Host, as do all methods below.
 func (c *call) Pull(dst []byte) int {
 	n := copy(dst, c.pending)
 	c.pending = c.pending[n:]

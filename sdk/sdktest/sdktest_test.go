@@ -24,7 +24,7 @@ func event(id string) *abi.MemoryEvent {
 		Messages:  []abi.Message{{Role: abi.RoleUser, Content: new("hello")}}}
 }
 
-// keep stores one key an event and fails for the events whose id begins with "bad".
+// keep stores one key per event and fails for events whose id begins with "bad".
 func keep(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if err := c.Put("event/"+e.EventID, []byte(*e.Messages[0].Content), 0); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ type storeKey struct {
 type store struct {
 	keys    map[string]value
 	logs    map[string][][]byte
-	order   []string // the keys sorted; nil when that is out of date
+	order   []string // the sorted keys; nil if out of date
 	version int64
 	undo    []func()
 }
@@ -57,7 +57,7 @@ func (s *store) ordered() []string {
 	return s.order
 }
 
-// set writes a key, or removes it where v is the zero value.
+// set writes a key, or removes it if v is the zero value.
 func (s *store) set(key string, v value) {
 	old, had := s.keys[key]
 	s.undo = append(s.undo, func() {
@@ -82,7 +82,7 @@ func (s *store) setLog(name string, entries [][]byte) {
 	s.logs[name] = entries
 }
 
-// refused answers for the rules that all keys, and the writes among their uses, obey; ok is false where one is broken.
+// refused checks the rules for keys and writes. If one is broken, it returns the error's result and false.
 func (c *call) refused(name []byte, write bool) (packed uint64, ok bool) {
 	switch {
 	case c.op == abi.OpHealth:
@@ -152,7 +152,7 @@ func (c *call) StateDelete(prefix []byte) uint64 {
 	return c.answer(&abi.StateDeleted{Deleted: deleted}, nil)
 }
 
-// from is the keys at or behind prefix and behind after, in order.
+// from returns the keys with prefix that follow after, in order.
 func (s *store) from(prefix, after string) []string {
 	keys := s.ordered()
 	i := sort.SearchStrings(keys, prefix)

@@ -90,7 +90,8 @@ func lines(result *abi.RetrieveResult) (texts []string) {
 	return texts
 }
 
-// plainTerms is terms by another way: the ideographs are set apart, then the text is split at all that is no word.
+// plainTerms computes terms in another way: it puts blanks around ideographs and splits the text at everything that is
+// not part of a word.
 func plainTerms(text string) []string {
 	ideograph := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
 	spaced := ""
@@ -111,7 +112,7 @@ func plainTerms(text string) []string {
 	return words
 }
 
-// plainScores scores documents one after the other, as the formula reads.
+// plainScores computes the scores one document at a time, directly by the formula.
 func plainScores(documents []string, query string) []float64 {
 	var words [][]string
 	total := 0
@@ -142,7 +143,7 @@ func plainScores(documents []string, query string) []float64 {
 	return scores
 }
 
-// compare holds a result to the scores of all documents, by their numbers.
+// compare checks a result against the scores of all documents, given by number.
 func compare(t test, result *abi.RetrieveResult, scores []float64) {
 	var want []int
 	for i, score := range scores {
@@ -194,7 +195,7 @@ func TestScoresAreThoseOfAnotherImplementation(t *testing.T) {
 	})
 }
 
-// TestConversations asks the conversations with what was said in them; with CHATS=DIR those of a folder.
+// TestConversations queries the conversations with their own texts; CHATS=DIR uses those of a folder.
 func TestConversations(t *testing.T) {
 	events, err := chats.Events()
 	require.NoError(t, err)
@@ -296,8 +297,8 @@ func TestMessagesNearEachOtherAreReadAtOnce(t *testing.T) {
 	}
 }
 
-// TestBlocks has terms whose postings fill several blocks: what a record reads and writes does not grow, and scores
-// stay what they are.
+// TestBlocks has terms whose postings fill several blocks. The cost of a record does not grow, and the scores stay the
+// same.
 func TestBlocks(t *testing.T) {
 	h := newHost(t, `{"max_items":1000}`)
 	var documents []string

@@ -25,7 +25,7 @@ type embedding struct {
 	stub *llm.Server
 }
 
-// meanings are words that mean the same: they have the same vector, and share no letter with each other.
+// meanings are groups of words with the same meaning: they get the same vector and share no letters.
 var meanings = map[string]string{"boat": "ship", "vessel": "ship", "physician": "doctor"}
 
 func means(text string) string {
@@ -172,7 +172,8 @@ func TestABatchIsEmbeddedInFewCalls(t *testing.T) {
 	assert.Contains(t, strings.Join(receipts.Receipts[1].Receipt.Warnings, " "), "embedder_failed")
 }
 
-// TestAMemoryThatIsOlderThanItsEmbedder embeds what is there as turns come, and everything anew for another model.
+// TestAMemoryThatIsOlderThanItsEmbedder: existing messages are embedded as turns arrive, and all again for another
+// model.
 func TestAMemoryThatIsOlderThanItsEmbedder(t *testing.T) {
 	e := newEmbedding(t, "recall", `{}`)
 	for i := range 700 {

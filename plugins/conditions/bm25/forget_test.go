@@ -62,7 +62,7 @@ func TestForgottenMessagesAreNowhere(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftRanksAsIfTheRestHadNeverCome compares with a scope in which only the rest was recorded.
+// TestWhatIsLeftRanksAsIfTheRestHadNeverCome compares with a scope in which only the remaining messages were recorded.
 func TestWhatIsLeftRanksAsIfTheRestHadNeverCome(t *testing.T) {
 	word := rapid.SampledFrom([]string{"tea", "coffee", "cat", "lake", "the", "7", "茶", "Oslo", "rare"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	for _, name := range []string{"hybrid", "recall"} {
 		t.Run(name+" with an embedder", func(t *testing.T) {
 			t.Parallel()
-			if name == "recall" { // hybrid is the quick one
+			if name == "recall" { // hybrid is the fast one
 				brief.Leave(t)
 			}
 			conformance.TestWith(t, conformance.Target{Provider: withEmbedder(t, name, llm.New(llm.Options{Dimensions: 384}))},
@@ -72,8 +72,8 @@ func TestHybridWithoutAnEmbedderIsNotOpened(t *testing.T) {
 	require.ErrorContains(t, err, "embedder is missing; hybrid ranks by words and by vectors")
 }
 
-// BenchmarkQuery asks ten-word queries of 100,000 messages of 5 to 40 words, whose frequencies fall as those of a
-// language do. p50 is to be at most 100 ms.
+// BenchmarkQuery runs ten-word queries on 100,000 messages of 5 to 40 words, with word frequencies as in natural
+// language. Goal: p50 of at most 100 ms.
 func BenchmarkQuery(b *testing.B) {
 	const messages = 100_000
 	s := nanobottest.Open(b, nanobottest.Built(b, "bm25", `{}`))

@@ -72,7 +72,7 @@ func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	return result
 }
 
-// shown is the event ids of a result, in order.
+// shown returns the event ids of a result, in order.
 func shown(result *abi.RetrieveResult) []string {
 	var ids []string
 	for _, e := range result.Evidence {

@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// rich has something in every field.
+// rich has a value in every field.
 func rich() *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: "e*1", RunID: "run", UserID: "mara", AgentID: "bot", SessionID: "s 1",
 		TurnID:    "t1",

@@ -254,8 +254,8 @@ func TestTheWorkGrowsWithTheBudgetAndNotWithTheHistory(t *testing.T) {
 	assert.InDelta(t, small, read(past), float64(small)/5)
 }
 
-// TestRetrievalAgreesWithAModel compares random histories and requests with the obvious way: sort all, filter, and
-// drop from the front until it fits.
+// TestRetrievalAgreesWithAModel compares random histories and requests with a simple implementation: sort all, filter,
+// and drop from the front until it fits.
 func TestRetrievalAgreesWithAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		exclude := rapid.Bool().Draw(t, "exclude")
@@ -325,19 +325,19 @@ func moment(t require.TestingT, s string) time.Time {
 	return at
 }
 
-// silent is for what cannot fail.
-type silent struct{ sdktest.TB }
+// noFailTB is for code that cannot fail.
+type noFailTB struct{ sdktest.TB }
 
-func (silent) Helper() {}
+func (noFailTB) Helper() {}
 
-// element is the whole text of some turns.
+// element returns the whole text of some turns.
 func element(events []*abi.MemoryEvent) string {
 	if len(events) == 0 {
 		return ""
 	}
 	text := "<memory-context backend=\"full_history\" scope=\"run/mara\" condition_kind=\"control\">\n"
 	for _, e := range events {
-		text += sdktest.Shown(silent{}, abi.FrameFull, block(e))
+		text += sdktest.Shown(noFailTB{}, abi.FrameFull, block(e))
 	}
 	return text + "</memory-context>"
 }

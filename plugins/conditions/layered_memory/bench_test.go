@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkLongHistory: recording does not grow with the history, and retrieve takes less than 5 ms, with 100,000 lines
-// too (HISTORY_LINES=100000).
+// BenchmarkLongHistory: the cost of recording does not grow with the history, and retrieve takes less than 5 ms, also
+// with 100,000 lines (HISTORY_LINES=100000).
 func BenchmarkLongHistory(b *testing.B) { module.Bench(b, longHistory) }
 
 func longHistory(lines int) map[string]string {

@@ -165,7 +165,7 @@ func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {
 	assert.Empty(t, b.history())
 }
 
-// TestB9RoundsAreBounded has summaries that are as long as what they stand for, so that no number of rounds is enough.
+// TestB9RoundsAreBounded uses summaries as long as the messages they replace, so no number of rounds suffices.
 func TestB9RoundsAreBounded(t *testing.T) {
 	b := bring(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":3000,"consolidation_ratio":0.95,`+
 		`"max_rounds":5,"dream":{"enabled":false}`)
@@ -345,7 +345,7 @@ func FuzzToolCall(f *testing.F) {
 	})
 }
 
-// say writes a version through Dream: one more fact in USER.md.
+// say creates a version through Dream: one more fact in USER.md.
 func (b *bench) version(fact string) string {
 	b.T.Helper()
 	b.entries("- [durable] " + fact)
@@ -505,7 +505,8 @@ func TestTheTailKeepsAShortSuffixBehindAnArchive(t *testing.T) {
 	}
 }
 
-// TestTheSkillIsOfTheConfiguration: no query searches the history here, so the text promises none.
+// TestTheSkillIsOfTheConfiguration: no query searches the history in this configuration, so the text must not mention
+// one.
 func TestTheSkillIsOfTheConfiguration(t *testing.T) {
 	skill := func(config string) string {
 		var answer struct{ Text string }

@@ -24,7 +24,7 @@ func TestSchedules(t *testing.T) {
 		{"0 0 29 2 *", "2025-12-01T00:00:00Z", "2026-03-01T00:00:00Z", false},
 		{"0 0 13 * 5", "2026-01-10T00:00:00Z", "2026-01-13T00:00:00Z", true}, // the 13th, or a Friday
 		{"5,35 0 1 1,6 *", "2026-01-01T00:05:00Z", "2026-01-01T00:34:59Z", false},
-		{"0 3 * * *", "2026-01-12T03:30:00Z", "2026-01-12T03:00:00Z", false}, // a clock that was set back
+		{"0 3 * * *", "2026-01-12T03:30:00Z", "2026-01-12T03:00:00Z", false}, // the clock was set back
 	} {
 		s, ok := parseSchedule(c.cron)
 		require.True(t, ok, c.cron)
@@ -55,7 +55,7 @@ func TestDreamByCron(t *testing.T) {
 	b := bring(t, `"profile":"local","update_policy":"every_event","dream":{"cron":"0 3 * * *"}`)
 	b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 	b.Record(b.Turn("s1", "I like oolong tea."))
-	b.Wait() // the first time: nothing has run yet, so what has passed is made up for
+	b.Wait() // the first time: no run yet, so the missed one is made up for
 	b.Later(time.Hour)
 	b.Record(b.Turn("s1", "I live in Oslo."))
 	b.Wait()

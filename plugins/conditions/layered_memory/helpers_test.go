@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
-// module is the memory, for the tests that all memories modelled on Nanobot's share.
+// module is the memory, for the tests shared by all memories modelled on Nanobot.
 var module = nanobottest.Module{Plugin: &plugin, Name: "layered_memory"}
 
 var scope = nanobottest.Scope
@@ -23,10 +23,10 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 
 func TestChecksOfAll(t *testing.T) { nanobottest.Checks(t, module) }
 
-// bench is a rig whose files have names.
+// bench is a rig with named files.
 type bench struct{ *nanobottest.Rig }
 
-// bring makes a bench. config is what the block has besides llm: `"memory_window":100`.
+// bring makes a bench. config is the rest of the block after llm: `"memory_window":100`.
 func bring(t *testing.T, config string) *bench {
 	t.Helper()
 	return &bench{module.Bring(t, config)}
@@ -49,10 +49,10 @@ type historyLine struct {
 	Session string `json:"session_key"`
 }
 
-// dreamt is Dream's cursor.
+// dreamt returns Dream's cursor.
 func (b *bench) dreamt() string { return b.Files()[cursorFile] }
 
-// write runs work that may write, as the host's own would.
+// write runs work that may write, in an operation like the host's.
 func (b *bench) write(do func(m *memory)) {
 	b.T.Helper()
 	m := b.opened()
@@ -60,7 +60,7 @@ func (b *bench) write(do func(m *memory)) {
 	require.NoError(b.T, m.Err())
 }
 
-// opened is the memory in an operation.
+// opened returns the memory in an operation.
 func (b *bench) opened() *memory {
 	b.T.Helper()
 	m, err := open(b.Call(abi.OpWaitUntilReady, scope))

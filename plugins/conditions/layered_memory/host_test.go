@@ -17,8 +17,8 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
-// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit
-// wants to find a turn at once.
+// configs are the profiles. The local one archives a session when it has grown or is idle, but the kit needs to find a
+// turn at once.
 var configs = map[string]string{"control": `"profile":"control"`,
 	"local": `"profile":"local","update_policy":"every_event"`}
 
@@ -102,8 +102,8 @@ func TestS3S9ThroughTheHost(t *testing.T) {
 	assert.Equal(t, asked, s.Stub.Counts().LLM, "check S3: no call")
 }
 
-// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the
-// memory is not empty.
+// TestConversations checks that no work is left and that the memory is not empty. Whether the texts are good is for a
+// person to judge.
 func TestConversations(t *testing.T) {
 	s := module.Open(t, "")
 	for scope, files := range nanobottest.Conversations(t, "layered_memory", s.Slot) {

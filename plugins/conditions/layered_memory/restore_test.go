@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// undoneList is what dream_restore lists: ids, newest first, and which of them were taken back.
+// undoneList is the list of dream_restore: ids, newest first, and which of them were undone.
 func (b *bench) undoneList() (ids []string, undone []bool) {
 	b.T.Helper()
 	var list []struct {
@@ -34,8 +34,8 @@ func (b *bench) restore(sha string) string {
 	return r.NativeIDs[0]
 }
 
-// TestARestoreIsFinal: Dream does not make again what a person has undone, whether its run came to an end or not, and
-// the entries are not shown as recent ones either. New entries are read as ever.
+// TestARestoreIsFinal: Dream does not repeat what a person has undone, whether its run finished or not, and the entries
+// are not shown as recent either. It still reads new entries.
 func TestARestoreIsFinal(t *testing.T) {
 	for _, config := range []string{``, `"dream":{"after_session":true}`, `"dream":{"max_iterations":1}`} {
 		b := bring(t, config)
@@ -57,7 +57,7 @@ func TestARestoreIsFinal(t *testing.T) {
 	}
 }
 
-// TestARestoreIsAVersion: it is listed, marks what it took back, and can be taken back itself.
+// TestARestoreIsAVersion: it is listed, marks what it undid, and can be undone itself.
 func TestARestoreIsAVersion(t *testing.T) {
 	b := bring(t, "")
 	first, second := b.version("I like oolong tea."), b.version("I live in Oslo.")
@@ -76,8 +76,8 @@ func TestARestoreIsAVersion(t *testing.T) {
 	assert.Equal(t, []bool{false, true, false, false}, undone)
 }
 
-// TestReplaysOnDifferentDaysGiveTheSameBytes: all files are those of the timeline, but for the field wall_clock in the
-// runs of Dream.
+// TestReplaysOnDifferentDaysGiveTheSameBytes: all files depend on the timeline only, except for the field wall_clock of
+// Dream's runs.
 func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
 	clock := regexp.MustCompile(`"wall_clock":"[^"]*"`)
 	replay := func(days int) map[string]string {
@@ -100,8 +100,8 @@ func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
 	assert.Equal(t, one, replay(200))
 }
 
-// TestDreamFollowsTheTimelineOfAReplay: a replay on another day, at any pace, has its runs where two hours of the timeline
-// have passed, and no other because the host's clock goes on.
+// TestDreamFollowsTheTimelineOfAReplay: a replay on another day, at any pace, has its runs wherever two hours of the
+// timeline have passed, and none because the host's clock advances.
 func TestDreamFollowsTheTimelineOfAReplay(t *testing.T) {
 	for _, schedule := range []string{`"interval_h":2`, `"cron":"0 */2 * * *"`} {
 		for _, pace := range []time.Duration{0, time.Second, 26 * time.Hour} {

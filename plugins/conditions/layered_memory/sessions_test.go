@@ -89,7 +89,7 @@ func TestAScheduleCountsUnderTheProfileControl(t *testing.T) {
 		b := bring(t, `"update_policy":"every_event","dream":{`+schedule+`}`)
 		b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 		b.Record(b.Turn("s1", "I like oolong tea."))
-		b.Wait() // the first time: nothing has run yet, so what has passed is made up for
+		b.Wait() // the first time: no run yet, so the missed one is made up for
 		assert.Equal(t, "1", b.dreamt(), schedule)
 		b.Later(time.Hour)
 		b.Record(b.Turn("s1", "I live in Oslo."))

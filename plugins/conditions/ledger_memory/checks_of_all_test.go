@@ -105,7 +105,7 @@ func TestS6RetrieveOnlyReads(t *testing.T) {
 
 func TestS9AWaitEndsWithItsDeadline(t *testing.T) {
 	h, stub := withModel(t, "")
-	// too little for a call to a model: sdktest's clock stands still, so it is the module's own look that ends it
+	// not enough time for a call to a model; sdktest's clock does not advance, so the module's own check ends the work
 	h.DeadlineMS = 900
 	require.NoError(t, stub.Fail(llm.Fault{Mode: llm.Status, Status: 503, RetryAfter: 60}))
 	record(t, h, turn("e1", "s", "I like tea."))

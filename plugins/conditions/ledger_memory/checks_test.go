@@ -21,7 +21,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// withModel is a host in memory with the stub as its model. more is what the block has besides llm:
+// withModel is a host in memory with the stub as its model. more is the rest of the block after llm:
 // `,"profile":"local"`.
 func withModel(t *testing.T, more string) (*sdktest.Host, *llm.Server) {
 	t.Helper()
@@ -72,8 +72,8 @@ func say(t *testing.T, stub *llm.Server, content string) {
 	require.NoError(t, stub.Fail(llm.Fault{Mode: llm.Say, Content: content}))
 }
 
-// independentID is the id by another way: the standard library's encoder, with what it escapes beyond RFC 8785 taken
-// back.
+// independentID computes the id in another way: with the standard library's encoder, undoing what it escapes beyond RFC
+// 8785.
 func independentID(t test, i *identity) string {
 	fields := map[string]any{"event_type": i.Type, "kind": "event", "object": i.Object, "parent_id": nil,
 		"predicate": i.Predicate, "scope": i.Scope,
@@ -211,7 +211,7 @@ func TestC18ACherryPickTakesOneCommit(t *testing.T) {
 	assert.Contains(t, string(picked.Trace.Details["conflicts"])+ask(t, h, "view", `{"branch":"b"}`), "milk")
 }
 
-// S4 as well: what an operation writes is there with its answer, or not at all.
+// Covers S4 too: an operation's writes are stored with its answer, or not at all.
 func TestC19ACrashLeavesNothingHalfDone(t *testing.T) {
 	h := newHost(t)
 	add(t, h, "tea", "")
@@ -411,7 +411,7 @@ func TestC25TheLimitsOfArguments(t *testing.T) {
 	}
 }
 
-// S3 as well. The wall is the host's: no tool enters the guest.
+// Covers S3 too. The host enforces read-only mode: no tool call reaches the guest.
 func TestC26ReadOnlyLeavesNoTrace(t *testing.T) {
 	stub, endpoint := stubModel(t)
 	s := slot(t, `{`+endpoint+`}`)
@@ -479,7 +479,8 @@ func TestC29AClockSetBackDoesNotTurnTimeAround(t *testing.T) {
 	assert.GreaterOrEqual(t, commits[0].Timestamp, commits[1].Timestamp)
 }
 
-// TestAnotherWayToWriteAValueIsADuplicate: case, blanks and punctuation around it say nothing. What says something stays.
+// TestAnotherWayToWriteAValueIsADuplicate: differences in case, blanks and surrounding punctuation are ignored; other
+// differences count.
 func TestAnotherWayToWriteAValueIsADuplicate(t *testing.T) {
 	h := newHost(t)
 	for _, object := range []string{"dark mode", "Dark mode.", " dark  MODE!", `"dark mode"`, "dark mode?", "C", "C++", "5", "-5"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// What the published design of the ledger says beyond its checks.
+// Tests of the published design of the ledger beyond its checks.
 
 func TestAPartOfAWordFinds(t *testing.T) {
 	h := newHost(t)
@@ -53,7 +53,7 @@ func TestABranchHasMetadata(t *testing.T) {
 	assert.Contains(t, string(b.encode()), `"metadata":{}`)
 }
 
-// TestAListIsFoundBehindProse: a citation or an empty list before it is not the answer.
+// TestAListIsFoundBehindProse: a citation or an empty list before the list is not taken for the answer.
 func TestAListIsFoundBehindProse(t *testing.T) {
 	const item = `[{"event_type":"add","subject":"Ann","predicate":"owns","object":"an otter called Quill"}]`
 	for _, answer := range []string{item, "From line [1] I take this:\n```json\n" + item + "\n```",
@@ -146,8 +146,8 @@ func TestTheHeartbeatOfTheDesign(t *testing.T) {
 	}
 }
 
-// TestTimeIsTheTimelines: months that are replayed on any day give the same ledger, and what is temporary expires by the
-// timeline, on which the host's clock goes on behind the newest event.
+// TestTimeIsTheTimelines: months that are replayed on any day give the same ledger. Temporary facts expire by the
+// timeline, which advances with the host's clock after the newest event.
 func TestTimeIsTheTimelines(t *testing.T) {
 	replay := func(days int) string {
 		h, stub := withModel(t, `,"update_policy":"every_event","temporary_ttl_s":3600`)

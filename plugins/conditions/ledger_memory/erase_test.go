@@ -23,7 +23,7 @@ func erased(t test, h *sdktest.Host, r abi.ForgetRequest) *abi.ForgetReceipt {
 	return receipt
 }
 
-// sound checks every object and chain of the ledger, and that the views are what the commits come to.
+// sound checks every object and chain of the ledger, and that the views agree with the commits.
 func sound(t test, h *sdktest.Host, branches ...string) {
 	require.Contains(t, ask(t, h, "fsck", `{}`), `"ok":true`)
 	require.Contains(t, ask(t, h, "fsck", `{}`), `"unreachable":[]`)
@@ -120,8 +120,8 @@ func TestWhatWaitsForTheModelIsErased(t *testing.T) {
 	}
 }
 
-// TestAnErasedLedgerIsAsIfTheRestHadComeAlone compares with a ledger of the rest, and holds branches, merges and picked
-// commits together.
+// TestAnErasedLedgerIsAsIfTheRestHadComeAlone compares with a ledger in which only the rest was recorded, and checks
+// branches, merges and picked commits too.
 func TestAnErasedLedgerIsAsIfTheRestHadComeAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, rest := newHost(t), newHost(t)

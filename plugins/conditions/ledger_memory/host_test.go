@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
-// slot opens a slot on the module as it is built. block is its configuration.
+// slot opens a slot on the built module. block is its configuration.
 func slot(t testing.TB, block string) *host.Slot {
 	t.Helper()
 	return nanobottest.Open(t, nanobottest.Built(t, "ledger_memory", block)).Slot
@@ -47,8 +47,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConversations: what the entries say is for a person to judge; here it is that no turn waits, that something was
-// kept, and that the ledger is whole. With CHATS_OUT=DIR what a prompt would show is written there, beside the files.
+// TestConversations checks that no turn waits, that something was kept, and that the ledger is consistent. Whether the
+// entries are good is for a person to judge: CHATS_OUT=DIR writes the files and the prompts there.
 func TestConversations(t *testing.T) {
 	_, endpoint := stubModel(t)
 	s := slot(t, `{`+endpoint+`,"max_context_tokens":null}`)

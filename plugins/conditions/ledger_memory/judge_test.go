@@ -17,8 +17,7 @@ const (
 	livesInBergen = `[{"event_type":"add","subject":"user","predicate":"lives in","object":"Bergen"}]`
 )
 
-// remembered extracts one turn: the model answers extraction, and where it is asked the purpose as well, with these
-// texts.
+// remembered extracts one turn: the model answers the extraction, and the purpose if it is asked, with these texts.
 func remembered(t *testing.T, h *sdktest.Host, stub *llm.Server, id, items, purpose, answer string) {
 	t.Helper()
 	stub.ClearFaults()
@@ -147,7 +146,7 @@ func TestManualExtractsOnDemandOnly(t *testing.T) {
 	assert.Contains(t, found(t, h, "s").FormattedContext, "oolong")
 }
 
-// TestWhatAPersonSettledStays against everything that runs by itself: the extraction of later turns, the tidying, a
+// TestWhatAPersonSettledStays against everything that runs automatically: the extraction of later turns, the tidying, a
 // rebuilt view, and a merge of the same branch.
 func TestWhatAPersonSettledStays(t *testing.T) {
 	h, stub := withModel(t, `,"update_policy":"every_event","conflict_policy":"llm","consolidate_minutes":1`)

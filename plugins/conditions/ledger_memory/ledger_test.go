@@ -192,8 +192,8 @@ func TestC25BadArgumentsChangeNothing(t *testing.T) {
 	assert.Equal(t, before, h.Keys(scope))
 }
 
-// C23, C27 and C28: whatever is done, a rebuilt view is the one that was kept up to date, fsck is clean, and files
-// taken in elsewhere give the same files.
+// C23, C27 and C28: after any operations, a rebuilt view equals the maintained one, fsck is clean, and exported files
+// import to the same files.
 func TestTheLedgerHoldsWhateverIsDone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHost(t)

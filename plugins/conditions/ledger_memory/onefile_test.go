@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// text is a JSON string's.
+// text decodes a JSON string.
 func text(t *testing.T, answer string) (s string) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(answer), &s))
@@ -66,7 +66,7 @@ func TestMarkdownOfMemoriesIsAList(t *testing.T) {
 	assert.Contains(t, history, "    - `+` user hides it\n")
 }
 
-// What export gave, also as a program has written it anew, is the same ledger in an empty scope.
+// An export, even after a program has rewritten it, gives the same ledger in an empty scope.
 func TestAnExportWithHistoryIsTheSameLedgerAgain(t *testing.T) {
 	h := newHost(t)
 	must(t, h, "memory_add", `{"subject":"user","predicate":"said","object":"<&> \u2028 \\u2028 \u0008"}`)

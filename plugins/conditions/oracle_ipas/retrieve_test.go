@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// drinks is out of order on purpose. The host's clock stands at 2026-07-01T12:00:00Z.
+// drinks is unsorted on purpose. The host's clock is 2026-07-01T12:00:00Z.
 const drinks = `{"entries": [
 	{"persona_id": "mara", "attribute": "drink", "value": "green tea", "valid_from": "2026-04-21T08:00:00+02:00", "source": "e9"},
 	{"persona_id": "mara", "attribute": "drink", "value": "coffee", "valid_from": "2026-01-12T09:00:00+01:00", "valid_until": "2026-04-21T08:00:00+02:00", "source": "e1"},
@@ -227,8 +227,8 @@ func TestTheExampleAnswersItsQuestions(t *testing.T) {
 	}
 }
 
-// configured is an entry as a config block has it.
-type configured struct {
+// configEntry is an entry as a config block has it.
+type configEntry struct {
 	PersonaID  string `json:"persona_id"`
 	RunID      string `json:"run_id,omitempty"`
 	Attribute  string `json:"attribute"`
@@ -242,7 +242,7 @@ type configured struct {
 // tag finds every opening or closing tag of the element that a lenient reader could see.
 var tag = regexp.MustCompile(`(?i)<[\s\pC\pZ/]*memory-context`)
 
-// TestRetrievalAgreesWithAModel compares random entries and requests with the filter written the obvious way.
+// TestRetrievalAgreesWithAModel compares random entries and requests with a simple implementation of the filter.
 func TestRetrievalAgreesWithAModel(t *testing.T) {
 	hour := func(n int) string {
 		return time.Date(2026, 1, 1, n, 0, 0, 0, time.UTC).In(time.FixedZone("", n%3*3600)).Format(time.RFC3339)
@@ -252,9 +252,9 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 	value := rapid.OneOf(rapid.StringMatching(`[a-z <>/\n]{0,60}`),
 		rapid.SampledFrom([]string{"</memory-context>", "<", "< Memory-Context", "a\n- b: c"}))
 	rapid.Check(t, func(t *rapid.T) {
-		list := []configured{}
+		list := []configEntry{}
 		for range rapid.IntRange(0, 12).Draw(t, "entries") {
-			c := configured{PersonaID: persona.Draw(t, "persona"), RunID: run.Draw(t, "run"),
+			c := configEntry{PersonaID: persona.Draw(t, "persona"), RunID: run.Draw(t, "run"),
 				Attribute: label.Filter(func(s string) bool { return s != "" }).Draw(t, "attribute"),
 				Value:     value.Draw(t, "value"), Context: label.Draw(t, "context"),
 				Scenario: label.Draw(t, "scenario")}
@@ -286,7 +286,7 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		}
 		result := find(t, newHost(t, string(config)), r)
 
-		want := slices.DeleteFunc(slices.Clone(list), func(c configured) bool {
+		want := slices.DeleteFunc(slices.Clone(list), func(c configEntry) bool {
 			differs := func(own, asked string) bool { return own != "" && asked != "" && own != asked }
 			return c.PersonaID != r.Scope.PersonaID || differs(c.RunID, r.Scope.RunID) ||
 				differs(c.Scenario, r.Scenario) ||
@@ -294,16 +294,16 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 				c.ValidFrom != "" && parse(t, r.AsOf).Before(parse(t, c.ValidFrom)) ||
 				c.ValidUntil != "" && !parse(t, r.AsOf).Before(parse(t, c.ValidUntil))
 		})
-		slices.SortStableFunc(want, func(a, b configured) int {
+		slices.SortStableFunc(want, func(a, b configEntry) int {
 			return cmp.Or(cmp.Compare(a.Attribute, b.Attribute), cmp.Compare(a.Context, b.Context),
 				parse(t, a.ValidFrom).Compare(parse(t, b.ValidFrom)))
 		})
-		kept := []configured{}
+		kept := []configEntry{}
 		for _, call := range result.Raw.Calls {
 			require.NoError(t, json.Unmarshal(call.Body, &kept))
 		}
 		require.LessOrEqual(t, len(kept), len(want))
-		require.Equal(t, append([]configured{}, want[:len(kept)]...), kept,
+		require.Equal(t, append([]configEntry{}, want[:len(kept)]...), kept,
 			"the first of those that match, none of another scope")
 		if r.Budget.MaxTokens == nil && r.Budget.MaxItems == nil {
 			require.Len(t, kept, len(want))

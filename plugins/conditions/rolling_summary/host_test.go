@@ -18,8 +18,8 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/nanobot/nanobottest"
 )
 
-// configs are the profiles. By its own trigger the local one works off a session when it has grown, or rests; the kit
-// wants to find a turn at once.
+// configs are the profiles. The local one archives a session when it has grown or is idle, but the kit needs to find a
+// turn at once.
 var configs = map[string]string{"control": `"profile":"control"`,
 	"local": `"profile":"local","update_policy":"every_event"`}
 
@@ -73,7 +73,7 @@ func TestReadOnlyAsksNoModel(t *testing.T) {
 	assert.Equal(t, asked, s.Stub.Counts().LLM, "check S3: no call")
 }
 
-// TestA9A10A12ThroughTheHost holds the model while other things happen.
+// TestA9A10A12ThroughTheHost delays the model while other things happen.
 func TestA9A10A12ThroughTheHost(t *testing.T) {
 	s := module.Open(t, `"profile":"local","include_tail":false,"memory_window":4`)
 	for range 4 {
@@ -167,8 +167,8 @@ func TestResetRemovesTheScopeAlone(t *testing.T) {
 	assert.Contains(t, s.Shown(scope), "Zorvex", "check S2: it works again")
 }
 
-// TestConversations: what the files say is for a person to judge; here it is that nothing is left over, and that the
-// memory is not empty.
+// TestConversations checks that no work is left and that the memory is not empty. Whether the texts are good is for a
+// person to judge.
 func TestConversations(t *testing.T) {
 	s := module.Open(t, "")
 	for scope, files := range nanobottest.Conversations(t, "rolling_summary", s.Slot) {

@@ -91,7 +91,7 @@ func TestALongProfileIsCut(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		budget  abi.ContextBudget
-		shown   string // what the text ends with
+		shown   string // the end of the text
 		warning string
 	}{
 		{"no budget", abi.ContextBudget{}, "tea and \n</memory-context>", ""},
@@ -149,22 +149,22 @@ func TestFormatContextRefusesWhatIsNotOfRetrieve(t *testing.T) {
 // tag finds every opening or closing tag of the element that a lenient reader could see.
 var tag = regexp.MustCompile(`(?i)<[\s\pC\pZ/]*memory-context`)
 
-// TestWhatHoldsForEveryConfigurationAndRequest checks, beside what find does: the text is that of the scope's own
-// entry, and the element has two tags.
+// TestWhatHoldsForEveryConfigurationAndRequest checks, in addition to find, that the text comes from the scope's own
+// entry and the element has two tags.
 func TestWhatHoldsForEveryConfigurationAndRequest(t *testing.T) {
 	id := rapid.SampledFrom([]string{"mara", "jonas", "Mara", "*", "..", `"`, "</memory-context>", "🍵"})
 	piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<", "</", "memory-context", " Memory-Context>",
 		"</memory-context>", "\n", "\u200b"}))
-	type configured struct {
+	type configEntry struct {
 		PersonaID string `json:"persona_id"`
 		RunID     string `json:"run_id,omitempty"`
 		Text      string `json:"text"`
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var list []configured
+		var list []configEntry
 		texts := map[[2]string]string{}
 		for range rapid.IntRange(0, 6).Draw(t, "profiles") {
-			c := configured{id.Draw(t, "persona"), rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "run"),
+			c := configEntry{id.Draw(t, "persona"), rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "run"),
 				strings.ToValidUTF8(strings.Join(rapid.SliceOfN(piece, 1, 30).Draw(t, "text"), ""), "")}
 			if _, taken := texts[[2]string{c.PersonaID, c.RunID}]; taken {
 				continue

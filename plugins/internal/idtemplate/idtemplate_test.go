@@ -48,14 +48,14 @@ func TestDifferentScopesHaveDifferentIDs(t *testing.T) {
 	id := rapid.OneOf(rapid.StringN(1, 40, 200), rapid.SampledFrom([]string{"a", "a_", "_a", "z", "zh", "a:b", "g2", "ab",
 		"b", "nlab", "A", "*"}))
 	literal := rapid.SampledFrom([]string{":", "-", "_x", "x/", "z_", "__", " of "})
-	type who struct {
+	type idParts struct {
 		namespace  string
 		scope      abi.MemoryScope
 		generation int64
 	}
-	draw := func(t *rapid.T) who {
+	draw := func(t *rapid.T) idParts {
 		maybe := rapid.OneOf(rapid.Just(""), id)
-		return who{maybe.Draw(t, "namespace"), abi.MemoryScope{RunID: id.Draw(t, "run"), PersonaID: id.Draw(t, "persona"),
+		return idParts{maybe.Draw(t, "namespace"), abi.MemoryScope{RunID: id.Draw(t, "run"), PersonaID: id.Draw(t, "persona"),
 			AgentID: maybe.Draw(t, "agent")}, rapid.Int64Range(1, 12).Draw(t, "generation")}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestDifferentScopesHaveDifferentIDs(t *testing.T) {
 		template, err := idtemplate.Parse(text, idtemplate.Run, idtemplate.Persona)
 		require.NoError(t, err)
 		a, b := draw(t), draw(t)
-		if rapid.Bool().Draw(t, "alike") { // differs in one part at most
+		if rapid.Bool().Draw(t, "alike") { // differs in at most one part
 			b = a
 			*rapid.SampledFrom([]*string{&b.namespace, &b.scope.RunID, &b.scope.PersonaID, &b.scope.AgentID}).Draw(t,
 				"part") = id.Draw(t, "other")

@@ -126,7 +126,7 @@ func TestCheck(t *testing.T) {
 	assert.Equal(t, "x", a)
 }
 
-// FuzzReadingGoodValues: of what Check found good nothing fails, and what is read is what encoding/json reads.
+// FuzzReadingGoodValues: reading a checked value never fails, and gives the same as encoding/json.
 func FuzzReadingGoodValues(f *testing.F) {
 	f.Add([]byte(`{"text":"a","whole":1,"list":["x"],"object":{"within":"w"}}`))
 	f.Add([]byte(`[{"text":1}]`))

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is an arena in a buffer, and what a program holds of it: variables that point to objects, which point to each
+// world is an arena in a buffer, and a program's view of it: variables that point to objects, which point to each
 // other.
 type world struct {
 	arena
@@ -17,7 +17,7 @@ type world struct {
 	end    uintptr
 	// variables are the roots, as words.
 	variables []uintptr
-	// known are the objects by address, as they should be.
+	// known are the expected objects, by address.
 	known map[uintptr]*object
 }
 
@@ -31,7 +31,7 @@ type object struct {
 func newWorld(bytes, first int) *world {
 	w := &world{buffer: make([]uint64, bytes/8), known: map[uintptr]*object{}}
 	for i := range w.buffer {
-		w.buffer[i] = 0xA5A5A5A5A5A5A5A5 // memory is not zero before it is used
+		w.buffer[i] = 0xA5A5A5A5A5A5A5A5 // memory is not zero before its first use
 	}
 	w.end = uintptr(unsafe.Pointer(unsafe.SliceData(w.buffer))) + uintptr(bytes)
 	w.open(unsafe.Pointer(unsafe.SliceData(w.buffer)),
@@ -54,7 +54,7 @@ func (w *world) collect() {
 	}
 }
 
-// reached are the objects that a program can still get at.
+// reached returns the objects that the program can still reach.
 func (w *world) reached() map[uintptr]bool {
 	seen := map[uintptr]bool{}
 	var visit func(at uintptr)
@@ -81,7 +81,7 @@ func (w *world) content(at uintptr) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(w.base, at-uintptr(w.base))), w.known[at].size)
 }
 
-// check wants every object that can be reached to be as it was written.
+// check requires every reachable object to be unchanged.
 func (w *world) check(t require.TestingT) {
 	for at := range w.reached() {
 		o := w.known[at]
@@ -97,7 +97,7 @@ func (w *world) check(t require.TestingT) {
 	}
 }
 
-// allocate is what alloc does, with the test's memory.
+// allocate does what alloc does, in the test's memory.
 func (w *world) allocate(t require.TestingT, size uintptr, leaf bool, pattern byte) uintptr {
 	n, flag := (size+headerSize+granule-1)&^(granule-1), uintptr(0)
 	if leaf {
@@ -119,7 +119,7 @@ func (w *world) allocate(t require.TestingT, size uintptr, leaf bool, pattern by
 		}
 	}
 	delete(w.known, at)
-	for other, o := range w.known { // whose memory has been given out again
+	for other, o := range w.known { // its memory has been reused
 		if at < other+o.size && other < at+size {
 			delete(w.known, other)
 		}

@@ -23,7 +23,7 @@ type endpoint struct {
 
 const yes = `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`
 
-// without refuses requests that have a parameter of those names.
+// without rejects requests with one of these parameters.
 func without(names ...string) func(map[string]any) sdktest.Reply {
 	return func(body map[string]any) sdktest.Reply {
 		for _, name := range names {
@@ -47,7 +47,7 @@ func (x *endpoint) host(t *testing.T) *sdktest.Host {
 		}})
 }
 
-// ask asks once in an operation of its own.
+// ask makes one request in an operation of its own.
 func ask(t *testing.T, h *sdktest.Host, r chat.Request) (*chat.Answer, Usage, error) {
 	t.Helper()
 	p, err := ParseEndpoint(wirejson.DecodeBytes([]byte(`{"model":"m","max_output_tokens":100}`)), nil)

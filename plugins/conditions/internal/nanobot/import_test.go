@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// A file that came in parts has the same text and the same lines, wherever it was cut.
+// A file that arrived in parts has the same text and lines, wherever it was split.
 func TestAFileIsReadAcrossItsParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		call := sdktest.New(t, sdktest.Options{}).Call(abi.OpNativeMutation,

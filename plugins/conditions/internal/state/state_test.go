@@ -51,7 +51,7 @@ func TestAfterTheFirstErrorNothingIsReadOrWritten(t *testing.T) {
 	seen := 0
 	for range s.Values("key/") {
 		seen++
-		s.Put("key/0", nil, 7) // another version than the key has
+		s.Put("key/0", nil, 7) // not the key's version
 	}
 	assert.Equal(t, 1, seen, "the loop ends with the error")
 	assert.Equal(t, abi.CodeConflict, abi.CodeOf(s.Err()))

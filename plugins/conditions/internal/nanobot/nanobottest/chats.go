@@ -52,11 +52,11 @@ func Conversations(t *testing.T, module string, s *host.Slot) map[abi.MemoryScop
 	return all
 }
 
-// checkFiles: every message is in a session file once, and all of each session has been worked off.
+// checkFiles checks that every message is in a session file once, and that all messages of each session are archived.
 func checkFiles(t *testing.T, files map[string]string, messages int) {
 	t.Helper()
 	if files["HEAD"] != "" {
-		return // a ledger keeps no messages; that no turn waits readiness has told
+		return // a ledger keeps no messages; readiness has shown that no turn waits
 	}
 	stored := 0
 	for path, text := range files {
@@ -80,7 +80,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// ScopeOf is the scope of an event.
+// ScopeOf returns the scope of an event.
 func ScopeOf(e *abi.MemoryEvent) abi.MemoryScope {
 	return abi.MemoryScope{RunID: e.RunID, PersonaID: e.UserID, AgentID: e.AgentID}
 }

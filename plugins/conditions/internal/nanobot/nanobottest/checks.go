@@ -21,7 +21,7 @@ var scopes = []abi.MemoryScope{Scope, {RunID: "run", PersonaID: "Mara"}, {RunID:
 	{RunID: "ru:n", PersonaID: "mara"},
 	{RunID: "ru_n", PersonaID: "mara"}, {RunID: "run", PersonaID: "mara", AgentID: "a"}}
 
-// all is the text of all files.
+// all joins the texts of all files.
 func (r *Rig) all() string {
 	r.T.Helper()
 	text, err := json.Marshal(r.Files())
@@ -29,8 +29,8 @@ func (r *Rig) all() string {
 	return string(text)
 }
 
-// Checks are those of all memories modelled on Nanobot, by number. S3 and S9 need the host that schedules: they stand
-// beside the built modules.
+// Checks runs the checks common to all memories modelled on Nanobot, by number. S3 and S9 need a host that schedules;
+// they are beside the built modules.
 func Checks(t *testing.T, m Module) {
 	t.Run("S1 and S2: scopes share nothing", m.s1s2)
 	t.Run("S4: a crash at any write loses nothing", m.s4)
@@ -70,8 +70,7 @@ func (m Module) s1s2(t *testing.T) {
 	assert.Equal(t, before, b.In(scopes[1]).all(), "check S2")
 }
 
-// s4 has every call that writes end in a crash once, at whichever write it was: the host keeps all of a call's writes
-// or none.
+// s4 makes each writing call crash once at each of its writes: the host keeps all of a call's writes or none.
 func (m Module) s4(t *testing.T) {
 	b := m.Bring(t, `"update_policy":"every_event"`)
 	crash := abi.NewError(abi.CodeUnavailable, "the disk is full")

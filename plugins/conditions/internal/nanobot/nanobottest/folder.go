@@ -1,4 +1,4 @@
-// Package nanobottest is what the tests of the memories modelled on Nanobot's share.
+// Package nanobottest is shared by the tests of the memories modelled on Nanobot.
 package nanobottest
 
 import (
@@ -28,7 +28,7 @@ func Workspace(t testing.TB, name string) map[string]string {
 	return files
 }
 
-// Files asks for the query files, page by page.
+// Files runs the query files, page by page.
 func Files(t testing.TB, query func(params map[string]abi.Raw) *abi.NativeQueryResult) (files map[string]string,
 	pages int) {
 	t.Helper()
@@ -48,7 +48,7 @@ func Files(t testing.TB, query func(params map[string]abi.Raw) *abi.NativeQueryR
 	}
 }
 
-// Params are those of import_files.
+// Params returns the parameters of import_files.
 func Params(t testing.TB, files map[string]string, goesOn, done bool) map[string]abi.Raw {
 	t.Helper()
 	text, err := json.Marshal(files)

@@ -73,7 +73,8 @@ func (m Module) s15(t *testing.T) {
 		assert.NotContains(t, name, "messages/")
 	}
 
-	// What a model made of the session alone goes with it; what it made of everything goes where it is named.
+	// What a model derived from the session alone is forgotten with it; what it derived from everything is forgotten if
+	// it is named.
 	r = b.Forget(abi.ForgetRequest{SessionID: "s"})
 	assert.Equal(t, []string{"s#1"}, r.Removed["message"])
 	r = b.Forget(abi.ForgetRequest{EventIDs: []string{"e1", "e2"}})

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { testcache.Run(m) }
 
-// TestConformanceOnPostgreSQL: the kit finds local providers the same whether their state is a file or a database. Each
+// TestConformanceOnPostgreSQL: local providers pass the kit with their state in a file or in a database alike. Each
 // folder of the kit is a schema.
 func TestConformanceOnPostgreSQL(t *testing.T) {
 	brief.Leave(t)
@@ -50,8 +50,8 @@ func TestConformanceOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// copySchema copies the rows of one moment to tables that have none but those of meta, which tell one slot from
-// another.
+// copySchema copies a consistent snapshot of the rows to empty tables, except for those of meta, which distinguish
+// slots.
 func copySchema(ctx context.Context, url, from, to string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -22,10 +22,10 @@ type Module struct {
 	Name string
 }
 
-// Scope is where a Rig and a Slot record.
+// Scope is the scope of a Rig and a Slot.
 var Scope = abi.MemoryScope{RunID: "run", PersonaID: "mara"}
 
-// Rig is a memory on a host in memory, with the stub as its model. What it does it does in one scope.
+// Rig is a memory on a host in memory, with the stub as its model. It works in one scope.
 type Rig struct {
 	*sdktest.Host
 	Turns
@@ -34,7 +34,7 @@ type Rig struct {
 	module Module
 }
 
-// Bring makes a Rig. config is what the block has besides llm: `"memory_window":100`.
+// Bring makes a Rig. config is the rest of the block after llm: `"memory_window":100`.
 func (m Module) Bring(t testing.TB, config string) *Rig {
 	t.Helper()
 	return m.bring(t, llm.New(llm.Options{}), config)
@@ -51,7 +51,7 @@ func (m Module) bring(t testing.TB, stub *llm.Server, config string) *Rig {
 			HTTP: sdktest.Handler(t, manifest, nil, stub)})}
 }
 
-// further is what follows the first member of an object.
+// further formats what follows the first member of an object.
 func further(config string) string {
 	if config == "" {
 		return ""
@@ -59,7 +59,7 @@ func further(config string) string {
 	return "," + config
 }
 
-// Fresh is another host with the same model and no config.
+// Fresh returns another host with the same model and no config.
 func (r *Rig) Fresh() *Rig {
 	r.T.Helper()
 	return r.module.bring(r.T, r.Stub, "")
@@ -73,7 +73,7 @@ func (r *Rig) Again(out map[string]string) *Rig {
 	return fresh
 }
 
-// In is the same host in another scope.
+// In returns the same host in another scope.
 func (r *Rig) In(scope abi.MemoryScope) *Rig {
 	other := *r
 	other.Turns = Turns{Scope: scope}
@@ -86,10 +86,10 @@ type Turns struct {
 	n     int
 }
 
-// began is before the first of them.
+// began is the time before the first event.
 var began = time.Date(2026, 1, 12, 9, 0, 0, 0, time.UTC)
 
-// Turn is the next event; a text that begins with "assistant: " is the assistant's.
+// Turn returns the next event; a text that begins with "assistant: " is the assistant's.
 func (x *Turns) Turn(session string, texts ...string) *abi.MemoryEvent {
 	x.n++
 	e := Said(x.Scope, fmt.Sprint("e", x.n), session, texts...)
@@ -119,7 +119,7 @@ func (r *Rig) Record(e *abi.MemoryEvent) *abi.WriteReceipt {
 	return receipt
 }
 
-// Say records n messages of a session, one event each, numbered on from how many were said.
+// Say records n messages of a session, one event each, numbered from the count so far.
 func (r *Rig) Say(session string, n int) (last *abi.WriteReceipt) {
 	r.T.Helper()
 	for range n {
@@ -128,13 +128,13 @@ func (r *Rig) Say(session string, n int) (last *abi.WriteReceipt) {
 	return last
 }
 
-// Wait has the work done that is due, as somebody who waits for it does.
+// Wait does the work that is due while a caller waits for it.
 func (r *Rig) Wait() *abi.BackendReadiness {
 	r.T.Helper()
 	return r.work(&abi.WaitRequest{DeadlineMS: 30000})
 }
 
-// Idle has the work done that is due while nobody waits.
+// Idle does the work that is due while no caller waits.
 func (r *Rig) Idle() *abi.BackendReadiness {
 	r.T.Helper()
 	return r.work(&abi.WaitRequest{DeadlineMS: 30000, Background: true})
@@ -147,7 +147,7 @@ func (r *Rig) work(request *abi.WaitRequest) *abi.BackendReadiness {
 	return ready
 }
 
-// Ready looks, and works off nothing.
+// Ready checks readiness without doing any work.
 func (r *Rig) Ready(markers ...string) *abi.BackendReadiness {
 	r.T.Helper()
 	ready, err := sdktest.Do(r.Host, abi.OpReadiness, r.Scope, r.module.Readiness,
@@ -172,7 +172,7 @@ func (r *Rig) Find(session, question string, budget abi.ContextBudget) *abi.Retr
 	return result
 }
 
-// Query asks a native query; params is a JSON object.
+// Query runs a native query; params is a JSON object.
 func (r *Rig) Query(name, params string) []byte {
 	r.T.Helper()
 	return r.query(name, members(r.T, params)).Result
@@ -208,14 +208,14 @@ func members(t testing.TB, object string) map[string]abi.Raw {
 	return params
 }
 
-// Files are the memory's files.
+// Files returns the memory's files.
 func (r *Rig) Files() map[string]string {
 	r.T.Helper()
 	files, _ := Files(r.T, func(params map[string]abi.Raw) *abi.NativeQueryResult { return r.query("files", params) })
 	return files
 }
 
-// Take imports files, in as many calls as there are maps.
+// Take imports files, with one call per map.
 func (r *Rig) Take(files ...map[string]string) error {
 	r.T.Helper()
 	for i, part := range files {
@@ -226,7 +226,7 @@ func (r *Rig) Take(files ...map[string]string) error {
 	return nil
 }
 
-// Standing is what the status says of a session.
+// Standing is a session's entry in the status.
 type Standing struct {
 	SessionID string `json:"session_id"`
 	Messages  int    `json:"messages"`
@@ -236,7 +236,7 @@ type Standing struct {
 	Error     string `json:"error"`
 }
 
-// Session is what the status says of a session; nothing where it does not name it.
+// Session returns a session's entry in the status; the zero value if there is none.
 func (r *Rig) Session(id string) Standing {
 	r.T.Helper()
 	var status struct {
@@ -251,10 +251,10 @@ func (r *Rig) Session(id string) Standing {
 	return Standing{}
 }
 
-// Calls is how often the model was asked.
+// Calls returns how often the model was called.
 func (r *Rig) Calls() int { return r.Stub.Counts().LLM }
 
-// Prompt is what the model was asked last.
+// Prompt returns the model's latest prompt.
 func (r *Rig) Prompt() string {
 	r.T.Helper()
 	log := r.Stub.Log()
@@ -262,7 +262,7 @@ func (r *Rig) Prompt() string {
 	return log[len(log)-1].Prompt
 }
 
-// Fail has the model fail in this way from now on, and in no other.
+// Fail makes the model fail in this way from now on, instead of any earlier way.
 func (r *Rig) Fail(f llm.Fault) {
 	r.T.Helper()
 	r.Stub.ClearFaults()

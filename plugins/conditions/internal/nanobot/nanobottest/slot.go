@@ -16,7 +16,7 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// Key is the model's, as a secret that the host keeps.
+// Key is the model's key, a secret that the host keeps.
 const Key = "sk-of-the-test"
 
 // Serve starts the stub.
@@ -29,7 +29,7 @@ func Serve(t testing.TB) (stub *llm.Server, url string) {
 	return stub, server.URL
 }
 
-// Built is a module as it is built, with a config block.
+// Built is a built module with a config block.
 func Built(t testing.TB, module, block string) host.ProviderConfig {
 	t.Helper()
 	m, found := plugins.Find(module)
@@ -37,7 +37,7 @@ func Built(t testing.TB, module, block string) host.ProviderConfig {
 	return host.ProviderConfig{Name: module, Module: m.Wasm, Source: "builtin", Block: abi.Raw(block)}
 }
 
-// Provider is the built module in front of a model; config is what the block has besides llm.
+// Provider is the built module with a model; config is the rest of the block after llm.
 func (m Module) Provider(t testing.TB, url, config string) host.ProviderConfig {
 	t.Helper()
 	p := Built(t, m.Name, `{"llm":{"base_url":"`+url+`/v1","model":"stub","api_key":{"secret":"K"}}`+further(config)+`}`)
@@ -45,8 +45,7 @@ func (m Module) Provider(t testing.TB, url, config string) host.ProviderConfig {
 	return p
 }
 
-// Slot is a built module on a host of its own, which schedules. Its clock begins at a fixed time, and jumps when
-// Advance is called.
+// Slot is a built module on its own host, which schedules. Its clock starts at a fixed time and moves only by Advance.
 type Slot struct {
 	*host.Slot
 	Turns
@@ -57,7 +56,7 @@ type Slot struct {
 	now time.Time
 }
 
-// Open opens a slot with the stub as the module's model; config is what the block has besides llm.
+// Open opens a slot with the stub as the module's model; config is the rest of the block after llm.
 func (m Module) Open(t testing.TB, config string) *Slot {
 	t.Helper()
 	stub, url := Serve(t)
@@ -99,7 +98,7 @@ func (s *Slot) Tell(e *abi.MemoryEvent) *abi.WriteReceipt {
 	return r
 }
 
-// Wait waits until the scope is ready, or the time is over; 0 looks once.
+// Wait waits until the scope is ready, or the time is over; 0 checks once.
 func (s *Slot) Wait(timeout time.Duration) *abi.BackendReadiness {
 	s.t.Helper()
 	r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: s.Scope,
@@ -108,7 +107,7 @@ func (s *Slot) Wait(timeout time.Duration) *abi.BackendReadiness {
 	return r
 }
 
-// Shown is what a new session of a scope is shown.
+// Shown returns the context of a new session in a scope.
 func (s *Slot) Shown(scope abi.MemoryScope) string {
 	s.t.Helper()
 	r, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "asking"})
