@@ -61,6 +61,9 @@ func (w *workplace) embedder(ctx context.Context, port int) (*embedder, error) {
 	e := &embedder{url: "http://" + address.String(), close: func() error {
 		err := cmd.Process.Kill()
 		<-ended
+		if errors.Is(err, os.ErrProcessDone) { // an interrupt ended it
+			return nil
+		}
 		return err
 	}}
 	return e, e.ready(ctx, ended)
