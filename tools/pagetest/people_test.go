@@ -125,7 +125,12 @@ func TestASearchFindsWordsAndMarksThem(t *testing.T) {
 	assert.Equal(t, []string{"te", "gre", "TE"}, hits)
 	b.run(t, search("绿茶"), said(all[2]), marks)
 	assert.Equal(t, []string{"绿茶"}, hits)
-	b.run(t, search("(.*"), says("0 of 3 turns have these words"), says("No turn has these words."))
+	b.run(t, search("(.*"), says("0 of 3 turns have these words"), says("No turn has these words."),
+		// whoever types a question is led to where questions are answered
+		search("since when tea?"), says("0 of 3 turns"), chromedp.Evaluate(`[...document.querySelectorAll("main a")]
+			.find((a) => a.textContent === "Ask it as a question").click()`, nil), shown(),
+		until(`document.querySelector("main form input[required]").value === "since when tea?"`), chromedp.Click("main form button"),
+		until(answered), says("A teapot of green TEA."))
 	b.clean(t)
 }
 

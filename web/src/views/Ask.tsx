@@ -52,7 +52,7 @@ function Form({ found, manifest, modules, about }: { found: Scopes; manifest: Ma
         origin: page. <Costs manifest={manifest} modules={modules} /></p>
       <form onSubmit={submit} class="card">
         <ScopeChoice found={found} value={chosen} onChange={choose} />
-        <label class="wide">Question<input ref={query} required dir="auto" class="words" defaultValue="What is known about the user?" /></label>
+        <label class="wide">Question<input ref={query} required dir="auto" class="words" defaultValue={about.query ?? "What is known about the user?"} /></label>
         <label>Tokens<input ref={tokens} type="number" min={1} defaultValue="1500" /></label>
         <button class="act">Ask</button>
       </form>

@@ -95,7 +95,8 @@ export function Person({ of, manifest, event }: Props) {
           <Loaded got={turns}>{({ next }) => (
             <>
               {search.words.length === 0 ? null : <p class="quiet" role="status">{data?.whole ?
-                `${found.length} of ${countOf(list.length, "turn")} ${found.length === 1 ? "has" : "have"} these words` : "searching all turns"}</p>}
+                `${found.length} of ${countOf(list.length, "turn")} ${found.length === 1 ? "has" : "have"} these words` : "searching all turns"}{found.length > 0 || !data?.whole ? null :
+                <>. <Link to="ask" about={{ scope: name, query: typed }}>Ask it as a question</Link></>}</p>}
               <Conversation turns={shown} none={list.length === 0} archive={Boolean(manifest.archive)} search={search} turn={turn} lit={lit}
                 made={made} changes={slot.settings.mode === "on" && (can("forget") || Boolean(manifest.archive)) ? { scope,
                   provider: manifest.provider, forgets: can("forget"), changed: () => { void readTurns(); void readItems(); } } : undefined}

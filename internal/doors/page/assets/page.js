@@ -699,7 +699,7 @@ function Form({ found, manifest, modules, about: about2 }) {
       /* @__PURE__ */ jsx19(ScopeChoice, { found, value: chosen, onChange: choose }),
       /* @__PURE__ */ jsxs10("label", { class: "wide", children: [
         "Question",
-        /* @__PURE__ */ jsx19("input", { ref: query, required: true, dir: "auto", class: "words", defaultValue: "What is known about the user?" })
+        /* @__PURE__ */ jsx19("input", { ref: query, required: true, dir: "auto", class: "words", defaultValue: about2.query ?? "What is known about the user?" })
       ] }),
       /* @__PURE__ */ jsxs10("label", { children: [
         "Tokens",
@@ -2078,7 +2078,13 @@ function Person({ of, manifest, event }) {
       /* @__PURE__ */ jsxs27("section", { "aria-label": "What was said", tabIndex: 0, children: [
         /* @__PURE__ */ jsx36("h3", { children: "What was said" }),
         /* @__PURE__ */ jsx36(Loaded, { got: turns2, children: ({ next }) => /* @__PURE__ */ jsxs27(Fragment17, { children: [
-          search.words.length === 0 ? null : /* @__PURE__ */ jsx36("p", { class: "quiet", role: "status", children: data?.whole ? `${found.length} of ${countOf(list.length, "turn")} ${found.length === 1 ? "has" : "have"} these words` : "searching all turns" }),
+          search.words.length === 0 ? null : /* @__PURE__ */ jsxs27("p", { class: "quiet", role: "status", children: [
+            data?.whole ? `${found.length} of ${countOf(list.length, "turn")} ${found.length === 1 ? "has" : "have"} these words` : "searching all turns",
+            found.length > 0 || !data?.whole ? null : /* @__PURE__ */ jsxs27(Fragment17, { children: [
+              ". ",
+              /* @__PURE__ */ jsx36(Link, { to: "ask", about: { scope: name, query: typed2 }, children: "Ask it as a question" })
+            ] })
+          ] }),
           /* @__PURE__ */ jsx36(
             Conversation,
             {
