@@ -84,12 +84,14 @@ export interface Declared {
 // declaredBy is the manifest of a module.
 export const declaredBy = (m: ListedModule) => m.manifest as Declared;
 
-// alone tells whether a module needs no configuration, and without one has nobody to call.
-export function alone(m: ListedModule) {
+// calls tells whether a module has to ask somebody on the network.
+export function calls(m: ListedModule) {
   const { config_schema: schema, origins } = declaredBy(m);
-  const fixed = (from?: string) => {
+  return (origins ?? []).some(({ from }) => {
     const key = (from ?? "").split("/")[1] ?? "";
-    return key === "" || (schema?.properties?.[key] as Schema | undefined)?.default !== undefined;
-  };
-  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
+    return key === "" || schema?.required?.includes(key) || schema?.properties?.[key]?.default !== undefined;
+  });
 }
+
+// alone tells whether a module needs no configuration, and without one has nobody to call.
+export const alone = (m: ListedModule) => (declaredBy(m).config_schema?.required ?? []).length === 0 && !calls(m);

@@ -8,7 +8,7 @@ import { resolved, SchemaField, typed, valueOf } from "../parts/SchemaField";
 import { Time } from "../parts/Time";
 import { Words } from "../parts/Words";
 import { useSlot } from "../slot";
-import { alone, declaredBy, type Backfill, type BackfillPlan, type ListedModule, type Manifest, type Schema } from "../wire";
+import { calls, declaredBy, type Backfill, type BackfillPlan, type ListedModule, type Manifest, type Schema } from "../wire";
 
 interface Offer {
   name: string;
@@ -20,7 +20,7 @@ interface Offer {
 
 const offersOf = (modules: ListedModule[]): Offer[] => modules.flatMap((m) => declaredBy(m).providers.map((p): Offer => ({
   name: p.name, kind: p.kind === "control" ? "condition" : "backend",
-  backend: !alone(m),
+  backend: calls(m),
   about: [declaredBy(m).description, p.note].filter(Boolean).join(" "), schema: declaredBy(m).config_schema ?? {} })))
   .toSorted((a, b) => a.name.localeCompare(b.name));
 

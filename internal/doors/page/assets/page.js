@@ -259,7 +259,7 @@ async function scopes(most2) {
 async function people(q) {
   const list = [];
   let next = "";
-  for (let calls = 0; calls === 0 || next && list.length < 500 && calls < 50; calls++) {
+  for (let calls2 = 0; calls2 === 0 || next && list.length < 500 && calls2 < 50; calls2++) {
     const page = await post("/v1/scopes/list", { ...q, counts: true, limit: 500 - list.length, ...next ? { after: next } : {} });
     list.push(...page.scopes);
     next = page.next ?? "";
@@ -279,7 +279,7 @@ async function texts(scope, ids) {
 var choices = () => scopes(500);
 async function events(q, limit) {
   const page = await post("/v1/events/list", { ...q, limit });
-  for (let calls = 1; page.next && page.events.length < limit && calls < 50; calls++) {
+  for (let calls2 = 1; page.next && page.events.length < limit && calls2 < 50; calls2++) {
     const more = await post("/v1/events/list", { ...q, after: page.next, limit: limit - page.events.length });
     page.events.push(...more.events);
     page.next = more.next;
@@ -422,14 +422,14 @@ function useDoing() {
 
 // src/wire.ts
 var declaredBy = (m) => m.manifest;
-function alone(m) {
+function calls(m) {
   const { config_schema: schema, origins } = declaredBy(m);
-  const fixed = (from) => {
+  return (origins ?? []).some(({ from }) => {
     const key2 = (from ?? "").split("/")[1] ?? "";
-    return key2 === "" || schema?.properties?.[key2]?.default !== void 0;
-  };
-  return (schema?.required ?? []).length === 0 && !(origins ?? []).some((o) => fixed(o.from));
+    return key2 === "" || schema?.required?.includes(key2) || schema?.properties?.[key2]?.default !== void 0;
+  });
 }
+var alone = (m) => (declaredBy(m).config_schema?.required ?? []).length === 0 && !calls(m);
 
 // src/views/Context.tsx
 import { jsx as jsx13 } from "./preact.js";
@@ -756,14 +756,14 @@ function Copy({ text }) {
 function Costs({ manifest, modules }) {
   const module = modules.find((m) => m.sha256 === manifest.module.sha256);
   const declared = module && declaredBy(module);
-  const calls = declared?.model_calls?.filter((c) => c.operation === "retrieve" && meets(manifest.config, c));
-  if (calls?.length === 0 || declared && !calls && (declared.origins ?? []).length === 0) {
+  const calls2 = declared?.model_calls?.filter((c) => c.operation === "retrieve" && meets(manifest.config, c));
+  if (calls2?.length === 0 || declared && !calls2 && (declared.origins ?? []).length === 0) {
     return /* @__PURE__ */ jsx19(Fragment4, { children: "A question costs no model call with this provider." });
   }
-  if (!calls) {
+  if (!calls2) {
     return /* @__PURE__ */ jsx19("strong", { class: "wait", children: `${manifest.provider} asks a backend, which may call a model: a question may cost what an agent's question costs.` });
   }
-  const each = calls.map((c) => `a call of ${c.model === "language" ? "a language" : "an embedding"} model (${c.about})`);
+  const each = calls2.map((c) => `a call of ${c.model === "language" ? "a language" : "an embedding"} model (${c.about})`);
   return /* @__PURE__ */ jsxs10("strong", { class: "wait", children: [
     "A question costs what an agent's question costs: ",
     /* @__PURE__ */ jsx19(Words, { children: each.join("; ") }),
@@ -899,7 +899,7 @@ import { Fragment as Fragment5, jsx as jsx22, jsxs as jsxs13 } from "./preact.js
 var offersOf = (modules) => modules.flatMap((m) => declaredBy(m).providers.map((p) => ({
   name: p.name,
   kind: p.kind === "control" ? "condition" : "backend",
-  backend: !alone(m),
+  backend: calls(m),
   about: [declaredBy(m).description, p.note].filter(Boolean).join(" "),
   schema: declaredBy(m).config_schema ?? {}
 }))).toSorted((a, b) => a.name.localeCompare(b.name));
