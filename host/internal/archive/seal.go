@@ -18,7 +18,7 @@ func (a *Archive) tendAll(stop, ended chan struct{}) {
 	defer tick.Stop()
 	for {
 		wake, again := a.wake, (<-chan time.Time)(nil)
-		if err := a.Tend(context.Background()); err != nil {
+		if err := a.tend(context.Background(), stop); err != nil {
 			a.Warn("the archive cannot be sealed or cut, and tries again later", "error", err)
 			wake, again = nil, time.After(tryAgain)
 		}
@@ -33,36 +33,57 @@ func (a *Archive) tendAll(stop, ended chan struct{}) {
 }
 
 // Tend removes what is older than the retention, and seals entries once there are enough for a segment.
-func (a *Archive) Tend(ctx context.Context) error {
+func (a *Archive) Tend(ctx context.Context) error { return a.tend(ctx, nil) }
+
+// tend is Tend. It ends early when stop is closed. After a large import there is much to seal: those who forget, and
+// the end of the host, wait for one segment and not for all.
+func (a *Archive) tend(ctx context.Context, stop <-chan struct{}) error {
+	if err := a.cut(ctx); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		if sealed, err := a.sealNext(ctx); err != nil || !sealed {
+			return err
+		}
+	}
+}
+
+// cut removes the files of failed attempts, and what is older than the retention.
+func (a *Archive) cut(ctx context.Context) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	list, err := a.Segments(ctx)
 	if err != nil {
 		return err
 	}
-	if err := segments.RemoveStrays(a.Dir, list); err != nil { // of a failed attempt
+	if err := segments.RemoveStrays(a.Dir, list); err != nil {
 		return err
 	}
-	if a.Retention > 0 {
-		if err := a.letGo(ctx, a.Now().Add(-a.Retention)); err != nil {
-			return err
-		}
+	if a.Retention == 0 {
+		return nil
 	}
-	for {
-		a.mu.Lock()
-		full := a.openBytes >= SealBytes
-		a.mu.Unlock()
-		if !full {
-			return nil
-		}
-		sealed, err := a.seal(ctx)
-		if err != nil || !sealed {
-			return err
-		}
-		if err := a.merge(ctx); err != nil {
-			return err
-		}
+	return a.letGo(ctx, a.Now().Add(-a.Retention))
+}
+
+// sealNext seals a segment, and merges the small ones before it. It returns false if there is too little for one.
+func (a *Archive) sealNext(ctx context.Context) (sealed bool, err error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	a.mu.Lock()
+	full := a.openBytes >= SealBytes
+	a.mu.Unlock()
+	if !full {
+		return false, nil
 	}
+	if sealed, err = a.seal(ctx); err == nil && sealed {
+		err = a.merge(ctx)
+	}
+	return sealed, err
 }
 
 // merge merges the small segments at the end, once they have mergeBytes in total.
