@@ -142,7 +142,7 @@ func TestWhatIsWrongLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// AssemblyScript has no JSON of its own: what reads it is one file, which the example has as well, for people to copy.
+// AssemblyScript has no JSON library. The template's reader is one file, which the example contains too.
 func TestTheExampleReadsJSONAsTheTemplateDoes(t *testing.T) {
 	files, err := newplugin.Render(newplugin.Options{Name: "my_memory", Language: "assemblyscript", Version: "v1.2.3"})
 	require.NoError(t, err)

@@ -47,8 +47,8 @@ func module(plugin string, file bool) ([]config.Provider, error) {
 }
 
 // Each file of testdata/load holds configurations: the section memhost.yaml or memhost.json, other files, env
-// (NAME=VALUE lines), flags (a JSON object) and config (the value of --config), and what becomes of them in the section
-// want, defaults left out, warnings added. A section "case: title" begins the next case.
+// (NAME=VALUE lines), flags (a JSON object) and config (the value of --config). The section want has the loaded
+// configuration without defaults, and the warnings. A section "case: title" begins the next case.
 func TestLoadsAsTheGoldenFilesSay(t *testing.T) {
 	files, err := filepath.Glob("testdata/load/*.txtar")
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
-// expectedContents is what a later release must still know of a data folder: it is in the archive of that folder.
-// The values inside are the contract's JSON of then.
+// expectedContents lists what a later release must still find in a data folder. It is stored beside the folder, in the
+// JSON of the release that made it.
 type expectedContents struct {
 	Provider string          `json:"provider"`
 	Module   string          `json:"module"`
