@@ -6,30 +6,30 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Mode says what Decode does with a field that the type does not have.
+// Mode says what Decode does with unknown fields.
 type Mode uint8
 
-// The modes of decoding.
+// The decoding modes.
 const (
-	// Lenient skips unknown fields: answers, and everything that a newer version may have extended.
+	// Lenient skips unknown fields. It is for answers, which a newer version may have extended.
 	Lenient Mode = iota
-	// Strict refuses them: requests, manifests and configuration.
+	// Strict rejects unknown fields. It is for requests, manifests and configuration.
 	Strict
 )
 
-// How deep arrays and objects may nest in what Unmarshal reads: a document as a whole, and any Raw in it. The
-// difference is room for what the contract itself puts around a value, so that a result still fits into a format
-// request, and that into the envelope for a guest.
+// The nesting limits of Unmarshal, in levels of arrays and objects: for a whole document, and for any Raw in it. The
+// difference leaves room for the levels that the contract puts around a value, so a result still fits into a format
+// request, and that request into the envelope for a guest.
 const (
 	MaxDepth      = 64
 	MaxValueDepth = 56
 )
 
-// Raw is one JSON value, kept byte for byte. Nil means absent: null decodes to nil, and nil encodes to null where the
-// field is not omitted. Encoding trusts a Raw made in Go; ValidJSON checks one.
+// Raw is one JSON value, kept byte for byte. Nil means absent: null decodes to nil, and nil encodes to null unless the
+// field is omitted. Encoding does not check a Raw that was made in Go; ValidJSON does.
 type Raw []byte
 
-// MarshalJSON returns r itself, for encoding/json.
+// MarshalJSON implements json.Marshaler. It returns r itself.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	if len(r) == 0 {
 		return []byte("null"), nil
@@ -37,7 +37,7 @@ func (r Raw) MarshalJSON() ([]byte, error) {
 	return r, nil
 }
 
-// UnmarshalJSON keeps a copy of data, for encoding/json.
+// UnmarshalJSON implements json.Unmarshaler. It keeps a copy of data.
 func (r *Raw) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		*r = nil
@@ -47,29 +47,29 @@ func (r *Raw) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Encodable is what Marshal writes: every struct of this package, through a pointer.
+// Encodable is a value that Marshal can write: a pointer to any struct of this package.
 type Encodable interface {
 	// Encode writes one JSON value.
 	Encode(e *wirejson.Encoder)
 }
 
-// Decodable is what Unmarshal reads: every struct of this package.
+// Decodable is a value that Unmarshal can read: a pointer to any struct of this package.
 type Decodable interface {
-	// Decode reads one JSON value over whatever the receiver held; a field that is absent or null becomes zero. Of a
-	// key that occurs twice the last one counts. Where the input is not JSON, the error is the decoder's. Only
-	// Unmarshal limits how deep a document nests.
+	// Decode reads one JSON value and overwrites all fields of the receiver; a field that is absent or null becomes
+	// zero. If a key occurs twice, the last one counts. Errors in the JSON itself are the decoder's. Decode does not
+	// limit nesting; Unmarshal does.
 	Decode(d *wirejson.Decoder, m Mode) error
 }
 
-// The functions that read and write are generic so that TinyGo calls Encode or Decode of the type at hand. A pointer
-// that becomes an interface links both of its codecs, and those of every type below it, into a guest that needs but
-// one.
+// Marshal and Unmarshal are generic so that TinyGo links only the Encode or Decode of the type in use. Passing a
+// pointer as an interface would link both codecs of that type, and of every type it contains, into a guest that needs
+// one of them.
 
-// Marshal returns v as JSON. Strings that are not UTF-8 are written with U+FFFD for the bad bytes, NaN and infinities
-// as null, maps with sorted keys.
+// Marshal returns v as JSON. In strings, each byte that is not UTF-8 is written as U+FFFD. NaN and infinities are
+// written as null, map keys in sorted order.
 func Marshal[V Encodable](v V) []byte { return AppendJSON(make([]byte, 0, 512), v) }
 
-// AppendJSON is Marshal into a buffer that the caller keeps.
+// AppendJSON appends v as JSON to dst, as Marshal writes it, and returns the extended buffer.
 func AppendJSON[V Encodable](dst []byte, v V) []byte {
 	var e wirejson.Encoder
 	e.SetBytes(dst)
@@ -77,21 +77,20 @@ func AppendJSON[V Encodable](dst []byte, v V) []byte {
 	return e.Bytes()
 }
 
-// Unmarshal reads an answer: unknown fields are ignored. Nothing in v refers to data afterwards.
-//
-// Errors: invalid_argument; the message starts with the path of the field, as in
-// `messages[1].content: want a string, got a number`, or says where data stops being JSON.
+// Unmarshal reads an answer. It ignores unknown fields and copies what it keeps, so data may change afterwards. Errors:
+// invalid_argument; the message starts with the path of the field, as in `messages[1].content: want a string, got a
+// number`, or says where data stops being JSON.
 func Unmarshal[V Decodable](data []byte, v V) error {
 	return unmarshal(bounded(data).Copying(), data, v, Lenient)
 }
 
-// UnmarshalOwned is Unmarshal for data that nobody changes afterwards: v refers to it instead of holding copies.
+// UnmarshalOwned is Unmarshal without copies: v refers to data, which must not change afterwards.
 func UnmarshalOwned[V Decodable](data []byte, v V) error {
 	return unmarshal(bounded(data), data, v, Lenient)
 }
 
-// UnmarshalStrict reads a request: an unknown field is an error that names the nearest known one, or all of
-// them, and so are bytes that are not UTF-8.
+// UnmarshalStrict reads a request. An unknown field is an error that suggests the nearest known one, or lists them all.
+// Bytes that are not UTF-8 are an error too.
 func UnmarshalStrict[V Decodable](data []byte, v V) error {
 	return unmarshalStrict(bounded(data).Copying(), data, v)
 }
@@ -117,7 +116,7 @@ func unmarshal[V Decodable](d *wirejson.Decoder, data []byte, v V, m Mode) error
 	return finish(d, data, v.Decode(d, m))
 }
 
-// finish turns what Decode returned into what Unmarshal does.
+// finish converts the result of Decode into that of Unmarshal.
 func finish(d *wirejson.Decoder, data []byte, err error) error {
 	if err == nil && d.AtEnd() {
 		return nil
@@ -145,13 +144,13 @@ func invalidUTF8At(data []byte) int {
 	return -1
 }
 
-// batchError is how a ReceiptOrError that holds an error looks on the wire.
+// batchError is the JSON form of a ReceiptOrError that holds an error.
 type batchError struct {
 	EventID string `json:"event_id"`
 	Error   *Error `json:"error"`
 }
 
-// Encode writes the receipt, or the event id with its error. A value with neither is written as an internal error.
+// Encode writes the receipt, or the event id with its error. If neither is set it writes an internal error.
 func (x *ReceiptOrError) Encode(e *wirejson.Encoder) {
 	if x.Receipt != nil {
 		x.Receipt.Encode(e)
@@ -186,8 +185,8 @@ func (x *ReceiptOrError) Decode(d *wirejson.Decoder, m Mode) error {
 	return err
 }
 
-// MarshalJSON is Encode, for encoding/json.
+// MarshalJSON implements json.Marshaler.
 func (x ReceiptOrError) MarshalJSON() ([]byte, error) { return Marshal(&x), nil }
 
-// UnmarshalJSON is Unmarshal, for encoding/json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (x *ReceiptOrError) UnmarshalJSON(data []byte) error { return Unmarshal(data, x) }

@@ -5,18 +5,18 @@ import "unicode/utf8"
 // ContextTag is the name of the element in which an agent gets its memory: <memory-context ...>...</memory-context>.
 const ContextTag = "memory-context"
 
-// softHyphen is invisible, or a dash where a line ends.
+// softHyphen is invisible except at the end of a line, where it is shown as a dash.
 const softHyphen = 0xad
 
-// NextContextTag finds the first "<", or character that looks like it, in text that begins an opening or closing tag of
-// the element, and returns the position behind it: a backslash there makes the tag ordinary text. It is -1 if there is
-// none. If more text may follow, one near the end that could become a tag counts too.
+// NextContextTag finds the first tag of the context element in text, opening or closing. It returns the position after
+// the tag's "<", where a backslash turns the tag into ordinary text, or -1 if text has no tag. With moreFollows, a "<"
+// near the end of text that the following text could complete to a tag counts too.
 //
-// A tag is an optional number of slashes and "memory-context". Letters may be large or small, and characters that look
-// like the tag's count as these. Invisible characters are skipped everywhere, blanks before the name.
+// A tag is "<", any number of slashes, and "memory-context", in upper or lower case. Characters that look like those of
+// a tag count as these. Invisible characters are skipped everywhere, and blanks before the name.
 func NextContextTag(text string, moreFollows bool) int {
 	for i := 0; i < len(text); i++ {
-		if c := text[i]; c != '<' && c < 0xc2 { // neither the character nor the first byte of a look-alike
+		if c := text[i]; c != '<' && c < 0xc2 { // neither "<" nor the first byte of a look-alike
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -35,8 +35,8 @@ func NextContextTag(text string, moreFollows bool) int {
 	return -1
 }
 
-// matchTag counts the characters of the tag's name that rest has before it ends. It is -1 when another character comes
-// first.
+// matchTag returns the number of characters of the tag's name that rest contains before it ends, or -1 if it contains
+// another character first.
 func matchTag(rest string) int {
 	const dash = len("memory")
 	n, soft := 0, false
@@ -59,8 +59,8 @@ func matchTag(rest string) int {
 	return n
 }
 
-// skeleton is the ASCII character that r looks like, in small letters; 0 for what is invisible, or no character; ' '
-// for a blank; 0xff for every other.
+// skeleton returns the lower-case ASCII character that r looks like, 0 if r is invisible or not a character, ' ' if it
+// is a blank, and 0xff for all others.
 func skeleton(r rune) byte {
 	switch {
 	case r >= 0xff01 && r <= 0xff5e: // full-width
@@ -84,7 +84,7 @@ func skeleton(r rune) byte {
 	return byte(r)
 }
 
-// lookAlike finds r in the table of look-alikes.
+// lookAlike looks r up in the table of look-alikes.
 func lookAlike(r rune) byte {
 	const characters = rune(len(tagCharacters))
 	at := rune(0)
@@ -98,7 +98,7 @@ func lookAlike(r rune) byte {
 	return 0xff
 }
 
-// invisible finds r in the table of invisible characters.
+// invisible looks r up in the table of invisible characters.
 func invisible(r rune) bool {
 	last := rune(0)
 	for table := invisibles; table != "" && last < r; {
@@ -113,8 +113,8 @@ func invisible(r rune) bool {
 	return false
 }
 
-// number reads the first number of a generated table: groups of seven bits, the highest first; all but the last have the
-// eighth bit set.
+// number reads the first number of a generated table. Numbers are groups of seven bits, highest first; in all but the
+// last group the eighth bit is set.
 func number(table string) (n rune, rest string) {
 	for i := range len(table) {
 		n = n<<7 | rune(table[i]&0x7f)

@@ -7,9 +7,10 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// What the generated code calls to read a field. Each reads null as the zero value.
+// The generated codecs call these functions to read fields. Each reads null as the zero value.
 
-// object goes through the fields of an object; null has none. Whoever reads a field leaves the outcome in err.
+// object iterates over the fields of a JSON object; null has no fields. The code that reads a field stores its error in
+// err.
 type object struct {
 	fields wirejson.ObjIter
 	none   bool // there is no object, or it is null
@@ -30,7 +31,8 @@ func openObject(d *wirejson.Decoder) (o object) {
 	return o
 }
 
-// next goes to the next field. It ends at the first error, and puts the field's name before its path.
+// next advances to the next field. It returns false at the first error, and then prepends the field's name to the
+// error's path.
 func (o *object) next() bool {
 	if o.none {
 		return false
@@ -47,7 +49,7 @@ func (o *object) next() bool {
 	return true
 }
 
-// unknown deals with a field that the type does not have. Known lists the type's fields, separated by blanks.
+// unknown handles a field that the type does not have. known lists the type's fields, separated by blanks.
 func (o *object) unknown(d *wirejson.Decoder, m Mode, known string) {
 	if m != Strict {
 		o.err = d.Skip()
@@ -56,7 +58,7 @@ func (o *object) unknown(d *wirejson.Decoder, m Mode, known string) {
 	o.err = &fieldError{what: "unknown field" + Suggest(o.key, strings.Fields(known))}
 }
 
-// hasField looks through an object for a field that is not null.
+// hasField reports whether an object has a field that is not null.
 func hasField(raw wirejson.Raw, field string) (has bool, err error) {
 	d := wirejson.DecodeBytes(raw)
 	o := openObject(d)
@@ -69,11 +71,11 @@ func hasField(raw wirejson.Raw, field string) (has bool, err error) {
 	return has, o.err
 }
 
-// array is to the elements of an array what object is to fields.
+// array iterates over the elements of an array, as object does over fields.
 type array struct {
 	elements wirejson.ArrIter
 	none     bool
-	n        int // how many elements were begun
+	n        int // number of elements started
 	err      error
 }
 
@@ -103,7 +105,8 @@ func (a *array) next() bool {
 	return true
 }
 
-// readValue reads a value of a type. For null, as for an error, it returns nil. The bytes are the decoder's.
+// readValue reads a value of the given type and returns its bytes, which belong to the decoder. It returns nil for null
+// and on errors.
 func readValue(d *wirejson.Decoder, t wirejson.Type, what string) (wirejson.Raw, error) {
 	switch d.Next() {
 	case wirejson.Null:

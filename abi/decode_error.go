@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// fieldError is a value that is not what its field wants. The path is put together by the callers on the way back.
+// fieldError reports a value that its field does not accept. The callers build its path as they return it.
 type fieldError struct{ path, what string }
 
 func (e *fieldError) Error() string {
@@ -16,7 +16,7 @@ func (e *fieldError) Error() string {
 	return e.path + ": " + e.what
 }
 
-// As makes it an Error where Decode was called without Unmarshal.
+// As converts the error to an Error, for code that called Decode without Unmarshal.
 func (e *fieldError) As(target any) bool {
 	t, ok := target.(**Error)
 	if ok {
@@ -25,7 +25,7 @@ func (e *fieldError) As(target any) bool {
 	return ok
 }
 
-// inField puts a name before the path of a fieldError. Other errors are of the text, not of a field.
+// inField prepends a name to the path of a fieldError. Other errors concern the text and have no path.
 func inField(name string, err error) error {
 	if f, ok := find[*fieldError](err); ok {
 		f.path = joinPath(name, f.path)
@@ -33,7 +33,7 @@ func inField(name string, err error) error {
 	return err
 }
 
-// mismatch reports a value of another type than the field's.
+// mismatch reports a value of the wrong type.
 func mismatch(d *wirejson.Decoder, what string) error {
 	var got string
 	switch d.Next() {
@@ -62,7 +62,7 @@ func joinPath(name, rest string) string {
 
 func indexPath(i int) string { return "[" + itoa(i) + "]" }
 
-// keyPath is a map's key in a path: as it is when it reads like a field, else quoted.
+// keyPath returns a map's key as part of a path: unquoted if it could be a field name, otherwise quoted.
 func keyPath(key string) string {
 	const longest = 64
 	if len(key) > longest {

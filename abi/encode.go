@@ -4,11 +4,11 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// What the generated code calls to write a field.
+// The generated codecs call these functions to write fields.
 
 func writeString(v string, e *wirejson.Encoder) { e.Str(v) }
 
-// The functions of fields write name and value; those with Some in their names write nothing where there is nothing.
+// Each of these functions writes a name and a value; those with Some in their name write nothing for an empty value.
 
 func writeStringField(name string, v *string, e *wirejson.Encoder) {
 	e.FieldStart(name)
@@ -136,7 +136,7 @@ func writeStructMap[T any](v map[string]T, e *wirejson.Encoder, elem func(*T, *w
 	writeMap(v, e, func(value T, e *wirejson.Encoder) { elem(&value, e) })
 }
 
-// SortedKeys lists a map's keys in byte order, nil where it has none.
+// SortedKeys returns a map's keys in byte order, or nil if it has none.
 func SortedKeys[T any](m map[string]T) []string {
 	if len(m) == 0 {
 		return nil

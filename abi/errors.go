@@ -1,6 +1,6 @@
 package abi
 
-// Code is the class of an AdapterError: what a caller can act on.
+// Code is the class of an Error: the part on which a caller can act.
 type Code string
 
 // The error codes.
@@ -28,8 +28,8 @@ func Codes() []Code {
 		CodeTooLarge, CodeRateLimited, CodeUnavailable, CodeTimeout, CodeBackend, CodeIsolationBreach, CodeInternal}
 }
 
-// HTTPStatus is the HTTP status of an error with this code: 400 for invalid_argument, 504 for timeout. fromBackend says
-// that the backend refused the slot's credentials, and not the slot its caller's: 401 and 403 become 502.
+// HTTPStatus is the HTTP status for an error with this code, such as 400 for invalid_argument and 504 for timeout. With
+// fromBackend, the backend rejected the slot's credentials, not the slot its caller's, so 401 and 403 become 502.
 func (c Code) HTTPStatus(fromBackend bool) int {
 	switch c {
 	case CodeInvalidArgument:
@@ -65,10 +65,10 @@ func (c Code) HTTPStatus(fromBackend bool) int {
 	}
 }
 
-// Reasons that the host gives beside a code.
+// Reasons that the host sets in addition to a code.
 const (
 	// ReasonContractBreach comes with internal: a guest's answer lacks a required field, or has a value that the
-	// contract does not have.
+	// contract does not allow.
 	ReasonContractBreach = "contract_breach"
 	// ReasonForgotten comes with conflict: the event was forgotten on request, so recording it again is refused.
 	ReasonForgotten = "forgotten"
@@ -76,14 +76,13 @@ const (
 
 // Codes of warnings: a warning is its code, a colon, a blank and a text.
 const (
-	// WarnMemoryPending is added by the host to a retrieval while writes of the scope are outstanding, with their
-	// number: "memory_pending: 3 events".
+	// WarnMemoryPending is added by the host to a retrieval while writes of the scope are outstanding. It says how
+	// many: "memory_pending: 3 events".
 	WarnMemoryPending = "memory_pending"
-	// WarnSpeakerLost says that messages had names of speakers and that the memory does not tell them apart: it takes
-	// all of them for the user's.
+	// WarnSpeakerLost says that messages had names of speakers, but the memory does not distinguish them: it attributes
+	// all messages to the user.
 	WarnSpeakerLost = "speaker_lost"
-	// WarnBudgetUnused names what kept a budget from being filled: "budget_unused: the route search gives at most 10
-	// items".
+	// WarnBudgetUnused says why a budget was not filled: "budget_unused: the route search gives at most 10 items".
 	WarnBudgetUnused = "budget_unused"
 )
 
@@ -93,7 +92,7 @@ const NativeBodyLimit = 4 << 10
 // Error is the contract's AdapterError, the only kind of error that crosses the slot.
 type Error struct {
 	Code Code `json:"code"`
-	// Reason is the provider's finer word.
+	// Reason refines Code. The provider chooses it; see also the Reason constants.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message"`
 	// Hint tells the reader what to do next.
@@ -103,9 +102,9 @@ type Error struct {
 	Operation    string       `json:"operation"`
 	Route        string       `json:"route,omitempty"`
 	Native       *NativeError `json:"native,omitempty"`
-	// NothingStored is set by a provider in the error of a write, and by the host in that of a native write that never
-	// left, as where the connection is refused: nothing of it has arrived or can still arrive, so the event may be sent
-	// again at once.
+	// NothingStored says that nothing of the write arrived or can still arrive, so the event may be sent again at once.
+	// A provider sets it in the error of a write; the host sets it for a native write that was never sent, for example
+	// because the connection was refused.
 	NothingStored bool `json:"nothing_stored,omitempty"`
 
 	cause error
@@ -117,32 +116,32 @@ type NativeError struct {
 	Body   string `json:"body"`
 }
 
-// NewError makes an error of a code. Unavailable, timeout and rate_limited are retryable.
+// NewError makes an error. Its Retryable is set if the code is unavailable, timeout or rate_limited.
 func NewError(code Code, message string) *Error {
 	return &Error{Code: code, Message: message,
 		Retryable: code == CodeUnavailable || code == CodeTimeout || code == CodeRateLimited}
 }
 
-// WrapError is NewError with the error that caused it, which Unwrap returns.
+// WrapError is NewError with a cause, which Unwrap returns.
 func WrapError(code Code, message string, cause error) *Error {
 	e := NewError(code, message)
 	e.cause = cause
 	return e
 }
 
-// WithHint sets what to do next and returns e.
+// WithHint sets the hint, which says what to do next, and returns e.
 func (e *Error) WithHint(hint string) *Error {
 	e.Hint = hint
 	return e
 }
 
-// WithReason sets the finer word and returns e.
+// WithReason sets the reason and returns e.
 func (e *Error) WithReason(reason string) *Error {
 	e.Reason = reason
 	return e
 }
 
-// Error is the code, the operation where there is one, and the message.
+// Error formats the code, the operation if it is set, and the message.
 func (e *Error) Error() string {
 	s := string(e.Code)
 	if e.Operation != "" {
@@ -160,7 +159,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// AsError returns err as an Error, nil for nil. Any other kind of error becomes one with the code internal.
+// AsError returns err as an Error, and nil for nil. An error of another type becomes one with the code internal.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil
@@ -198,7 +197,7 @@ func find[T error](err error) (found T, ok bool) {
 	return found, false
 }
 
-// CodeOf returns the code of err, and the empty code for nil.
+// CodeOf returns the code of err, or "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

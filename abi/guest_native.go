@@ -2,5 +2,5 @@
 
 package abi
 
-// inGuest tells that this is a guest's side of the contract. It is the host's.
+// inGuest reports which side of the contract was compiled: here the host's.
 const inGuest = false

@@ -1,4 +1,4 @@
 package abi
 
-// inGuest tells that this is a guest's side of the contract.
+// inGuest reports which side of the contract was compiled: here the guest's.
 const inGuest = true

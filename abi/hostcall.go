@@ -6,30 +6,30 @@ type Envelope struct {
 	Scope      MemoryScope  `json:"scope"`
 	Generation int64        `json:"generation"`
 	Mode       EnvelopeMode `json:"mode"`
-	// DeadlineMS is what is left of the call's time when it enters the guest.
+	// DeadlineMS is the time that the call has left when it enters the guest, in ms.
 	DeadlineMS int64 `json:"deadline_ms"`
-	// Now is RFC 3339, in UTC: the host's clock, virtual under replay.
+	// Now is the host's clock, RFC 3339 in UTC. Under replay it is the recorded time.
 	Now    string  `json:"now"`
 	Resume *Resume `json:"resume,omitempty"`
-	// Again is set on a write of an event that the backend has had before, and of which it kept nothing.
+	// Again is set if the backend has received this event before and kept nothing of it.
 	Again bool `json:"again,omitempty"`
-	// Items is of retrieve: how many items to ask the backend for, which the host derives from max_tokens and the
-	// manifest's limits where neither the budget nor the configuration limits items. It does not limit what is shown.
-	// 0: the host says nothing.
+	// Items is set for retrieve: the number of items to request from the backend. If neither the budget nor the
+	// configuration limits items, the host derives it from max_tokens and the manifest's limits. It does not limit how
+	// many are shown. 0 means that the host has no preference.
 	Items int64 `json:"items,omitempty"`
 	// Body is the request of the operation: a MemoryEvent in record_event, a RetrieveRequest in retrieve, and so on.
 	Body Raw `json:"body" codec:"document"`
 }
 
-// Empty is the body of the operations that ask for nothing: setup_scope, reset_scope, health and inventory.
+// Empty is the body of operations without parameters: setup_scope, reset_scope, health and inventory.
 type Empty struct{}
 
-// EnvelopeMode tells a guest the mode. It is for information: the host enforces the mode.
+// EnvelopeMode tells a guest the mode. It is informational: the host enforces the mode.
 type EnvelopeMode struct {
 	ReadOnly bool `json:"read_only"`
 }
 
-// Resume asks to finish a write that was partial.
+// Resume asks the provider to finish a partial write.
 type Resume struct {
 	Missing []string `json:"missing"`
 	Markers []string `json:"markers"`
@@ -41,25 +41,25 @@ type GuestConfig struct {
 	Kind      ConditionKind `json:"kind"`
 	Namespace string        `json:"namespace,omitempty"`
 	Tokenizer string        `json:"tokenizer"`
-	// Profile is ProfileSourceDesign. Absent: ProfileBest.
+	// Profile is ProfileSourceDesign, or absent for ProfileBest.
 	Profile Profile `json:"profile,omitempty"`
-	// Frame is the operator's wish for formatted_context. Absent: FrameFull.
+	// Frame is the configured frame of formatted_context. Absent: FrameFull.
 	Frame Frame `json:"frame,omitempty"`
-	// Config is the validated block, preset and defaults laid under it. A secret stands as {"secret": NAME}.
+	// Config is the validated block, merged over the preset and the defaults. A secret appears as {"secret": NAME}.
 	Config Raw `json:"config"`
-	// Secrets lists the manifest's secrets for which the operator gave a value.
+	// Secrets names those of the manifest's secrets that the operator has set.
 	Secrets []string `json:"secrets"`
 }
 
-// HTTPRequest is the head of an http_send call. Its body travels beside it as raw bytes.
+// HTTPRequest is the head of an http_send call. The request's body follows it as raw bytes.
 type HTTPRequest struct {
 	Route string `json:"route"`
-	// Params fill the {name} parts of the route's path; the host escapes them.
+	// Params are the values of the {name} parts of the route's path. The host escapes them.
 	Params  map[string]string `json:"params,omitempty"`
 	Query   []QueryParam      `json:"query,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// TimeoutMS bounds this one exchange, in ms; 0 means that only the call's deadline bounds it. When it is over the
-	// call returns the error timeout, and the guest continues.
+	// TimeoutMS bounds this one exchange, in ms; 0 means that only the call's deadline does. After it, the call returns
+	// the error timeout and the guest continues.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 }
 
@@ -74,29 +74,29 @@ type HTTPResponse struct {
 	Status int64 `json:"status"`
 	// Headers have lower-case names; several values are joined by ", ".
 	Headers map[string]string `json:"headers"`
-	// Empty is true where the manifest declares that this answer means "nothing there".
+	// Empty is true if the manifest declares that this answer means "nothing there".
 	Empty bool `json:"empty,omitempty"`
 }
 
-// BoltRequest is the head of a bolt_run call. The statement's text stands in the manifest.
+// BoltRequest is the head of a bolt_run call. The text of the statement is in the manifest.
 type BoltRequest struct {
 	Route string `json:"route"`
-	// Params is an object: the statement's parameters by name, without the $. A JSON number without fraction and
-	// exponent is a Cypher INTEGER (of 64 bits), any other one a FLOAT; strings, booleans, null, lists and maps are
-	// what they are. Absent means none.
+	// Params is an object with the statement's parameters by name, without the $. A JSON number without fraction and
+	// exponent becomes a Cypher INTEGER (64 bits), any other number a FLOAT; strings, booleans, null, lists and maps
+	// keep their type. Absent means no parameters.
 	Params Raw `json:"params,omitempty"`
 }
 
 // BoltResult is the head of a bolt_run result. The rows follow it: each is a JSON array in the order of Columns, ended
-// by a newline. ABI.md says how Cypher's types are written there.
+// by a newline. ABI.md defines the JSON form of Cypher's types.
 type BoltResult struct {
 	Columns []string `json:"columns"`
 	Rows    int64    `json:"rows"`
-	// More is true when the rows were cut at a limit of the host. The statement has run to its end nevertheless.
+	// More is true if the host cut the rows at one of its limits. The statement itself has run to completion.
 	More bool `json:"more"`
-	// Counters tells what the statement changed: nodes_created, properties_set and so on, those that are not 0.
+	// Counters are the changes that the statement made (nodes_created, properties_set, ...), without those that are 0.
 	Counters map[string]int64 `json:"counters"`
-	// Server is what the database calls itself, such as Neo4j/5.26.2.
+	// Server is the database's name and version, such as Neo4j/5.26.2.
 	Server string `json:"server,omitempty"`
 }
 
@@ -118,18 +118,18 @@ type StateDeleted struct {
 // StateListRequest asks state_list for the keys that begin with Prefix, in byte order.
 type StateListRequest struct {
 	Prefix string `json:"prefix"`
-	// After continues behind a key (exclusive); empty starts at the first.
+	// After is the key after which the page starts; empty starts at the first key.
 	After string `json:"after,omitempty"`
-	// Limit is a number of keys; 0 means the most the host gives, 1000.
+	// Limit is the maximum number of keys; 0 means the host's maximum, 1000.
 	Limit int64 `json:"limit,omitempty"`
-	// Values asks for the values too: they follow the head one after another.
+	// Values asks for the values too. They follow the head, concatenated.
 	Values bool `json:"values,omitempty"`
 }
 
 // StateList is the head of state_list.
 type StateList struct {
 	Keys []StateKey `json:"keys"`
-	// More is true when the page ended before the keys did.
+	// More is true if there are more keys after this page.
 	More bool `json:"more"`
 }
 
@@ -144,17 +144,17 @@ type StateKey struct {
 // StateReadRequest asks state_read for entries of a log.
 type StateReadRequest struct {
 	Log string `json:"log"`
-	// From is the first sequence number wanted; 0 means the first entry, or with Reverse the last.
+	// From is the first sequence number to read. 0 means the first entry, or the last with Reverse.
 	From int64 `json:"from,omitempty"`
-	// Limit is a number of entries; 0 means the most the host gives, 1000.
+	// Limit is the maximum number of entries; 0 means the host's maximum, 1000.
 	Limit   int64 `json:"limit,omitempty"`
 	Reverse bool  `json:"reverse,omitempty"`
 }
 
-// StateEntries is the head of state_read; the entries' bytes follow one after another.
+// StateEntries is the head of state_read. The bytes of the entries follow it, concatenated.
 type StateEntries struct {
 	Entries []StateEntry `json:"entries"`
-	// Last is the log's last sequence number, 0 when it is empty.
+	// Last is the log's last sequence number, 0 if the log is empty.
 	Last int64 `json:"last"`
 	More bool  `json:"more"`
 }

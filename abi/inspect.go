@@ -1,6 +1,6 @@
 package abi
 
-// HealthStatus is a provider's condition.
+// HealthStatus is the condition of a provider.
 type HealthStatus string
 
 // The health statuses of the contract.
@@ -20,8 +20,8 @@ type BackendHealth struct {
 	ConsistencyModel  string   `json:"consistency_model"`
 	NativeMemoryTypes []string `json:"native_memory_types,omitempty"`
 	NativeIngestModes []string `json:"native_ingest_modes,omitempty"`
-	// NativeQueryModes name the ways in which the backend can search for a retrieval: semantic, bm25, fast. Names of
-	// native queries are in Capabilities.
+	// NativeQueryModes names the backend's search modes for a retrieval, such as semantic, bm25, fast. Names of native
+	// queries are in Capabilities.
 	NativeQueryModes []string `json:"native_query_modes,omitempty"`
 	// Isolation is hard, filtered or unverified.
 	Isolation string `json:"isolation"`
@@ -45,11 +45,11 @@ const (
 // ReadinessRequest asks whether a scope's writes have arrived.
 type ReadinessRequest struct {
 	Scope MemoryScope `json:"scope"`
-	// TimeoutMS is how long to wait for ready; 0 means one look.
+	// TimeoutMS is how long to wait for ready, in ms; 0 means to check once.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
-	// RetryEmpty sends the events once more of which the backend kept nothing (event_ids.empty), and those that failed or
-	// were lost: from the archive, if it has them. The others are listed as failed or lost, and are sent when they are
-	// recorded again. An event of which the backend kept a part may be doubled.
+	// RetryEmpty sends again the events of which the backend kept nothing (event_ids.empty), and those that failed or
+	// were lost. The host takes them from the archive. Without an archive they are listed as failed or lost, and are
+	// sent when the caller records them again. An event of which the backend kept a part may be duplicated.
 	RetryEmpty bool `json:"retry_empty,omitempty"`
 }
 
@@ -60,10 +60,10 @@ type ReadinessMarkers struct {
 
 // WaitRequest is the body of a guest's wait_until_ready operation.
 type WaitRequest struct {
-	// DeadlineMS is how long the guest may work, in ms.
+	// DeadlineMS is how much time the guest has, in ms.
 	DeadlineMS int64 `json:"deadline_ms"`
-	// Background is true if the host called by itself, at the manifest's interval, so nobody is waiting for the scope to
-	// be ready.
+	// Background is true if the host called at the manifest's interval, so no caller is waiting for the scope to become
+	// ready.
 	Background bool `json:"background,omitempty"`
 }
 
@@ -71,14 +71,14 @@ type WaitRequest struct {
 type BackendReadiness struct {
 	Status   ReadinessStatus   `json:"status"`
 	EventIDs ReadinessEventIDs `json:"event_ids"`
-	// Method names the signal that said so.
+	// Method names the signal on which the answer is based.
 	Method          string   `json:"method"`
 	OldestPendingAt string   `json:"oldest_pending_at,omitempty"`
 	StalledSince    string   `json:"stalled_since,omitempty"`
 	Warnings        []string `json:"warnings"`
 }
 
-// ReadinessEventIDs sorts event ids by what is known of them.
+// ReadinessEventIDs groups event ids by their state.
 type ReadinessEventIDs struct {
 	Pending []string `json:"pending"`
 	Lost    []string `json:"lost"`
@@ -90,21 +90,21 @@ type ReadinessEventIDs struct {
 // FindEventRequest asks a provider whether an event reached its backend.
 type FindEventRequest struct {
 	EventID string `json:"event_id"`
-	// SessionID is the event's own, where the host has the event at hand; "" where it knows the id alone.
+	// SessionID is the event's session, or "" if the host knows only the event's id.
 	SessionID string   `json:"session_id,omitempty"`
 	Markers   []string `json:"markers"`
-	// SentAt is RFC 3339: when the write was sent.
+	// SentAt is when the write was sent, RFC 3339.
 	SentAt string `json:"sent_at"`
 }
 
-// FindEventAnswer says what the backend has of an event.
+// FindEventAnswer says how much of an event the backend has.
 type FindEventAnswer struct {
 	// Found is present, partial, absent or unknown.
 	Found        string   `json:"found"`
 	NativeIDs    []string `json:"native_ids"`
 	Missing      []string `json:"missing"`
 	RetryAfterMS *int64   `json:"retry_after_ms,omitempty"`
-	// Markers are those that the write's lost receipt would have had, for readiness.
+	// Markers are the markers that the lost receipt of the write would have had, for readiness.
 	Markers []string `json:"markers,omitempty"`
 }
 
@@ -147,13 +147,13 @@ type Provenance struct {
 	Trace      *Trace           `json:"trace,omitempty"`
 }
 
-// ProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty here: Native is the item itself.
+// ProvenanceItem is evidence with the backend's own item. Evidence.Pointer is empty, since Native is the item itself.
 type ProvenanceItem struct {
 	Evidence Evidence `json:"evidence"`
 	Native   Raw      `json:"native"`
 }
 
-// NativeQuery asks one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.
+// NativeQuery calls one of the provider's own read queries. Its result is for diagnosis and never goes into a prompt.
 type NativeQuery struct {
 	Scope  MemoryScope    `json:"scope"`
 	Name   string         `json:"name"`
@@ -167,7 +167,7 @@ type NativeQueryResult struct {
 	Trace  *Trace `json:"trace,omitempty"`
 }
 
-// NativeMutation asks for one of the provider's own changes.
+// NativeMutation calls one of the provider's own mutations.
 type NativeMutation struct {
 	Scope  MemoryScope    `json:"scope"`
 	Name   string         `json:"name"`
@@ -187,17 +187,17 @@ type InventoryRequest struct {
 	Scope MemoryScope `json:"scope"`
 }
 
-// Inventory counts what a scope holds, so that two moments can be compared.
+// Inventory counts what a scope holds. Two inventories can be compared to detect changes.
 type Inventory struct {
 	Kinds []InventoryKind `json:"kinds"`
-	// Complete is false where the backend cannot list everything.
+	// Complete is false if the backend cannot list everything.
 	Complete bool `json:"complete"`
 	// Quiescent is false while the backend still works on earlier writes.
 	Quiescent bool   `json:"quiescent"`
 	Trace     *Trace `json:"trace,omitempty"`
 }
 
-// InventoryKind is one native type's count.
+// InventoryKind is the count of one native type.
 type InventoryKind struct {
 	Kind  string `json:"kind"`
 	Count int64  `json:"count"`

@@ -3,8 +3,8 @@ package abi
 // ManifestSection is the custom section that carries a module's manifest.
 const ManifestSection = "memhost.manifest"
 
-// The forms of manifest that this package reads. In ManifestLists every route over HTTP lists the headers and query
-// keys that a guest may set; in ManifestVersion it may.
+// The manifest versions that this package reads. With ManifestLists, every HTTP route must list the headers and query
+// keys that a guest may set; with ManifestVersion the lists are optional.
 const (
 	ManifestVersion = 1
 	ManifestLists   = 2
@@ -16,8 +16,8 @@ const (
 	ABIExtism  = "mh1-extism"
 )
 
-// ModuleManifest is what a module says of itself: manifest.json in its folder, attached to it as a custom section. The
-// host holds the module to it; what is not in the route table cannot be sent.
+// ModuleManifest describes a module to the host. It is manifest.json in the module's folder, and a custom section of
+// the built module. The host enforces it: a request that no route declares cannot be sent.
 type ModuleManifest struct {
 	Manifest    int64  `json:"manifest"`
 	Name        string `json:"name"`
@@ -25,7 +25,7 @@ type ModuleManifest struct {
 	ABI         string `json:"abi"`
 	Description string `json:"description"`
 	Homepage    string `json:"homepage,omitempty"`
-	// Providers are the names under which a configuration can choose this module.
+	// Providers are the names by which a configuration can choose this module.
 	Providers []ProviderDecl `json:"providers"`
 	// ConfigSchema is the JSON Schema (2020-12) of the native config block.
 	ConfigSchema Raw           `json:"config_schema"`
@@ -34,21 +34,21 @@ type ModuleManifest struct {
 	Empty        []EmptyDecl   `json:"empty,omitempty"`
 	Limits       []NativeLimit `json:"limits,omitempty"`
 	Routes       []RouteDecl   `json:"routes,omitempty"`
-	// DeadlinesMS holds the module's own deadline for an operation, in ms, where it differs from the host's.
+	// DeadlinesMS overrides the host's deadlines by operation, in ms.
 	DeadlinesMS map[string]int64 `json:"deadlines_ms,omitempty"`
-	// SettleMS is how long after it was sent a request can still take effect in the backend, in ms.
+	// SettleMS is how long a request can still take effect in the backend after it was sent, in ms.
 	SettleMS    int64            `json:"settle_ms,omitempty"`
 	Background  []BackgroundDecl `json:"background,omitempty"`
 	YieldsScope []string         `json:"yields_scope,omitempty"`
-	// Requires names capabilities that the module has in some configurations only.
+	// Requires lists capabilities that the module has in some configurations only.
 	Requires []RequireDecl `json:"requires,omitempty"`
-	// NativeQueries and NativeMutations are the provider's own, by name: what native_query and native_mutation take.
+	// NativeQueries and NativeMutations declare the provider's own queries and mutations, by name.
 	NativeQueries   []NativeDecl `json:"native_queries,omitempty"`
 	NativeMutations []NativeDecl `json:"native_mutations,omitempty"`
-	// ModelCalls say which operations cost calls of a model. Nil means that the manifest does not say; a list is complete
-	// for retrieve, so that an empty one means that a question costs none.
+	// ModelCalls says which operations call a model, which costs money. Nil means unknown. The list is complete for
+	// retrieve, so an empty list means that a retrieval calls no model.
 	ModelCalls []ModelCallDecl `json:"model_calls,omitzero"`
-	// Unsourced says in which configurations a retrieval names no source events.
+	// Unsourced says in which configurations a retrieval does not name its source events.
 	Unsourced   []UnsourcedDecl  `json:"unsourced,omitempty"`
 	Conformance *ConformanceDecl `json:"conformance,omitempty"`
 }
@@ -58,43 +58,44 @@ type ProviderDecl struct {
 	Name string        `json:"name"`
 	Kind ConditionKind `json:"kind"`
 	Note string        `json:"note,omitempty"`
-	// Preset is laid under the operator's config block.
+	// Preset is the default config block of this name: the operator's block is merged over it.
 	Preset Raw `json:"preset,omitempty"`
-	// KindWhen makes the kind depend on the configuration: the first rule that the effective block meets replaces Kind and
-	// Note.
+	// KindWhen makes the kind depend on the configuration: the first rule that matches the effective block replaces
+	// Kind and Note.
 	KindWhen []KindRule `json:"kind_when,omitempty"`
 }
 
-// KindRule says what a provider is if its effective config block has a certain value. The word by which a configuration
-// chooses the provider does not change with it.
+// KindRule changes a provider's kind if its effective config block has a certain value. The name by which a
+// configuration chooses the provider stays the same.
 type KindRule struct {
-	// Pointer is a JSON Pointer into the effective block, Equals the value that must be there. A place that does not exist
-	// meets no rule.
+	// Pointer is a JSON Pointer into the effective block, and Equals the value that it must have. A rule whose pointer
+	// leads nowhere does not match.
 	Pointer string        `json:"pointer"`
 	Equals  Raw           `json:"equals"`
 	Kind    ConditionKind `json:"kind"`
 	Note    string        `json:"note,omitempty"`
 }
 
-// OriginDecl names a place on the network. From is a JSON Pointer into the config block, where the URL stands.
+// OriginDecl declares a network origin. From is a JSON Pointer to its URL in the config block.
 type OriginDecl struct {
 	Name string `json:"name"`
 	From string `json:"from"`
 	// Protocol is http or bolt.
 	Protocol string `json:"protocol"`
-	// DatabaseFrom is for bolt origins: a JSON Pointer to the database's name. If it is absent, or there is nothing, the
+	// DatabaseFrom is for bolt origins: a JSON Pointer to the database's name. If it is absent or leads nowhere, the
 	// user's home database is used.
 	DatabaseFrom string `json:"database_from,omitempty"`
 }
 
-// SecretDecl names a credential: where the config block refers to it, and which headers to which origin may carry it.
-// For a bolt origin it is the password with which the host logs on.
+// SecretDecl declares a credential: where the config block refers to it, and which headers to which origin may carry
+// it. For a bolt origin it is the password with which the host logs in.
 type SecretDecl struct {
 	Name    string   `json:"name"`
 	From    string   `json:"from"`
 	Headers []string `json:"headers,omitempty"`
 	Origin  string   `json:"origin"`
-	// UserFrom is of bolt origins: a JSON Pointer to the name of the user. Absent, or nothing there: neo4j.
+	// UserFrom is for bolt origins: a JSON Pointer to the user's name. If it is absent or leads nowhere, the user is
+	// neo4j.
 	UserFrom string `json:"user_from,omitempty"`
 }
 
@@ -105,29 +106,31 @@ type EmptyDecl struct {
 	Body   string `json:"body,omitempty"`
 }
 
-// NativeLimit declares what a route gives whatever the budget asks for. At least one of Native and Ceiling is above 0.
+// NativeLimit declares a limit that a route applies regardless of the budget. At least one of Native and Ceiling is
+// above 0.
 //
 //	{"route": "facts", "field": "max_facts", "native": 10, "because": "the server has no parameter for it"}
 //	{"route": "search", "field": "top_k", "ceiling": 100, "tokens_per_item": 40, "because": "the server refuses more",
 //	 "configured": "/top_k"}
 //
-// With the second, a budget of 800 tokens alone asks for 800/40 = 20 items, one of 8000 for 100.
+// With the second, a budget of only 800 tokens asks for 800/40 = 20 items, and a budget of 8000 for 100.
 type NativeLimit struct {
 	Route string `json:"route"`
 	// Field is the backend's own name for the limit.
 	Field string `json:"field"`
-	// Native is how many items the route fetches even where the budget asks for fewer.
+	// Native is how many items the route returns even if the budget asks for fewer.
 	Native int64 `json:"native,omitempty"`
-	// Ceiling is the most items that one answer of the route can have.
+	// Ceiling is the maximum number of items in one answer of the route.
 	Ceiling int64 `json:"ceiling,omitempty"`
-	// TokensPerItem is about how many tokens one item has: what turns a budget of tokens into a number of items.
+	// TokensPerItem is the approximate number of tokens per item. It converts a budget of tokens into a number of
+	// items.
 	TokensPerItem int64  `json:"tokens_per_item,omitempty"`
 	Because       string `json:"because"`
-	// Configured is a JSON Pointer into the effective block: where something other than null stands there, the operator
-	// has limited the items, and max_tokens does not. The schema gives that key no default.
+	// Configured is a JSON Pointer into the effective block. If it leads to a value other than null, the operator has
+	// limited the items, and max_tokens does not. The schema gives that key no default.
 	Configured string `json:"configured,omitempty"`
-	// Pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or
-	// neither.
+	// Pointer is a JSON Pointer into the effective block. The declaration applies only if the value there is Equals.
+	// Set both or neither.
 	Pointer string `json:"pointer,omitempty"`
 	Equals  Raw    `json:"equals,omitempty"`
 }
@@ -142,25 +145,25 @@ const (
 	ClassAdmin Class = "admin"
 )
 
-// RouteDecl is one native call that a module may make.
+// RouteDecl declares one native call that a module may make.
 type RouteDecl struct {
 	Name   string `json:"name"`
 	Origin string `json:"origin"`
-	// Method and Path are of HTTP routes. Path may hold parameters: /peers/{peer}.
+	// Method and Path are for HTTP routes. Path may contain parameters: /peers/{peer}.
 	Method string `json:"method,omitempty"`
 	Path   string `json:"path,omitempty"`
-	// Statement is of Bolt routes: the whole text, parameters by $name.
+	// Statement is for Bolt routes: the whole text, with parameters as $name.
 	Statement string `json:"statement,omitempty"`
-	// Match holds JSON Pointers into the request body with the values they must have.
+	// Match maps JSON Pointers into the request body to the values that must be there.
 	Match map[string]Raw `json:"match,omitempty"`
-	// Headers and Query are for HTTP routes: the headers (in any case) and query keys that a guest may set. Nil means that
-	// the manifest does not say, which ManifestLists does not allow; empty means none. Headers for which a secret is
-	// declared need not be listed.
+	// Headers and Query are for HTTP routes: the headers (in any case) and query keys that a guest may set. Nil means
+	// unspecified, which ManifestLists does not allow; empty means none. A header for which a secret is declared need
+	// not be listed.
 	Headers []string `json:"headers,omitzero"`
 	Query   []string `json:"query,omitzero"`
 	Class   Class    `json:"class"`
-	// SideEffects says what a read changes in the backend (an access count, a cache that others see). The host puts it
-	// into trace.read_side_effects of every operation that used the route.
+	// SideEffects says what a read changes in the backend (an access count, a cache that others see). The host copies
+	// it into trace.read_side_effects of every operation that used the route.
 	SideEffects string `json:"side_effects,omitempty"`
 }
 
@@ -171,15 +174,16 @@ type BackgroundDecl struct {
 	Class      Class  `json:"class"`
 }
 
-// RequireDecl says what a capability needs of the configuration. A capability with several of them needs one.
+// RequireDecl says which configuration a capability needs. If several name the same capability, one of them suffices.
 type RequireDecl struct {
-	// Export is the capability: without what it needs the provider does not have it, although the module exports it.
+	// Export is the capability. Without that configuration the provider does not have it, although the module exports
+	// it.
 	Export string `json:"export"`
-	// Pointer is a JSON Pointer into the effective block. Something other than null must stand there, and Equals, where it
-	// is given.
+	// Pointer is a JSON Pointer into the effective block. It must lead to a value other than null, and to Equals if
+	// that is given.
 	Pointer string `json:"pointer"`
 	Equals  Raw    `json:"equals,omitempty"`
-	// Because is shown to a caller who asks for the capability: what to configure.
+	// Because is shown to a caller who needs the capability: it says what to configure.
 	Because string `json:"because"`
 }
 
@@ -191,22 +195,22 @@ type RequireDecl struct {
 //	 "show": {"as": "table", "columns": [{"title": "id", "at": "/id", "cut": 8}, {"title": "message", "at": "/message"}]}}
 type NativeDecl struct {
 	Name string `json:"name"`
-	// Params is the older form of Schema: the names of the parameters, with commas between them; ? follows one that may
-	// be left out. A declaration has one of the two, or neither, if there are no parameters.
+	// Params is the older form of Schema: the names of the parameters, separated by commas, with ? after an optional
+	// one. A declaration has either Params or Schema, or neither if there are no parameters.
 	Params string `json:"params,omitempty"`
-	// Schema is the JSON Schema (2020-12) of the parameters, an object. The host checks parameters against it, before the
-	// module is asked. At most MaxNativeSchema bytes.
+	// Schema is the JSON Schema (2020-12) of the parameters, which are an object. The host checks the parameters
+	// against it before it calls the module. At most MaxNativeSchema bytes.
 	Schema Raw `json:"schema,omitempty"`
-	// About is a sentence for whoever chooses among them, a model perhaps.
+	// About is one sentence that helps a person or a model to choose among them.
 	About string `json:"about,omitempty"`
-	// Command is how the command line names it, beside `memhost query NAME` and `memhost mutate NAME`. See ReadCommand.
+	// Command is an alternative to `memhost query NAME` and `memhost mutate NAME` on the command line. See ReadCommand.
 	Command string `json:"command,omitempty"`
-	// Show says how people are shown the answer. Without it they see JSON.
+	// Show says how the answer is shown to people. Without it they see JSON.
 	Show *ShowDecl `json:"show,omitempty"`
-	// Failed tells an answer that reports a failure: a command then exits with 1.
+	// Failed recognizes an answer that reports a failure: a command then exits with 1.
 	Failed *FailedDecl `json:"failed,omitempty"`
-	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: without it, or where it is met, the provider
-	// has this. Of several declarations of one name the first that is met counts. Absent in Capabilities.
+	// Pointer and Equals are as in RequireDecl: without Pointer, or if it matches, the provider has this query or
+	// mutation. Of several declarations with the same name, the first match counts. Both are absent in Capabilities.
 	Pointer string `json:"pointer,omitempty"`
 	Equals  Raw    `json:"equals,omitempty"`
 }
@@ -219,33 +223,34 @@ const (
 	ShowFiles = "files"
 )
 
-// ShowDecl says how people are shown an answer: the result of a query, or trace.details of a mutation's receipt.
+// ShowDecl says how an answer is shown to people. The answer is the result of a query, or trace.details of a mutation's
+// receipt.
 type ShowDecl struct {
-	// As is table (an object, or a list of them), list (an object, a line for each of its values), text (a string) or
-	// files (an object: path to text). An answer of another form is shown as JSON.
+	// As is table (an object, or a list of them), list (an object, one line for each of its values), text (a string) or
+	// files (an object from path to text). An answer of any other form is shown as JSON.
 	As string `json:"as"`
-	// At is a JSON Pointer to what is shown. Absent: the whole answer.
+	// At is a JSON Pointer to the part that is shown. Absent: the whole answer.
 	At string `json:"at,omitempty"`
 	// Columns are those of a table.
 	Columns []ColumnDecl `json:"columns,omitempty"`
-	// Below are JSON Pointers into a row: texts, or lists of them, that follow the row in lines of their own.
+	// Below are JSON Pointers into a row, to texts or lists of texts. They are shown below the row, on lines of their
+	// own.
 	Below []string `json:"below,omitempty"`
-	// Next is a JSON Pointer into the answer: if a string is there, there is another page, and a call with that string
-	// as the parameter after answers it.
+	// Next is a JSON Pointer into the answer. If it leads to a string, there is another page; a call with that string
+	// as the parameter after returns it.
 	Next string `json:"next,omitempty"`
 }
 
 // ColumnDecl is a column of a table.
 type ColumnDecl struct {
 	Title string `json:"title"`
-	// At is a JSON Pointer into the row. A value that is not there leaves the cell empty; true is shown as *, and false
-	// as nothing.
+	// At is a JSON Pointer into the row. If it leads nowhere, the cell is empty. True is shown as *, false as nothing.
 	At string `json:"at"`
-	// Cut is the number of characters that are shown, as of a hash. 0: all.
+	// Cut is the number of characters shown, for example of a hash. 0: all.
 	Cut int64 `json:"cut,omitempty"`
 }
 
-// FailedDecl tells an answer that reports a failure: at Pointer in the answer stands Equals.
+// FailedDecl recognizes an answer that reports a failure: the value at Pointer in the answer is Equals.
 type FailedDecl struct {
 	Pointer string `json:"pointer"`
 	Equals  Raw    `json:"equals"`
@@ -266,12 +271,11 @@ type ModelCallDecl struct {
 	Operation string `json:"operation"`
 	// Model is embedding or language.
 	Model string `json:"model"`
-	// About is a few words for the person who pays: what is asked of the model, and how often.
+	// About is a few words for the person who pays: what the model is asked, and how often.
 	About string `json:"about"`
-	// Least is at least how many calls one such operation makes; absent: not known.
+	// Least is the minimum number of model calls of one such operation. Absent: unknown.
 	Least int64 `json:"least,omitempty"`
-	// Pointer is a JSON Pointer into the effective block, as in RequireDecl: the declaration counts only where it is met.
-	// Absent: always.
+	// Pointer and Equals are as in RequireDecl: the declaration applies only if they match. Absent: always.
 	Pointer string `json:"pointer,omitempty"`
 	Equals  Raw    `json:"equals,omitempty"`
 }
@@ -281,15 +285,16 @@ type ModelCallDecl struct {
 //
 //	{"about": "a chat answers in its own words", "when": [{"pointer": "/read", "equals": "chat"}]}
 type UnsourcedDecl struct {
-	// About says in a few words what the retrieval shows instead.
+	// About says in a few words what the retrieval returns instead.
 	About string `json:"about"`
-	// When has the settings with which this is so, all of them; absent: always.
+	// When lists the settings with which this is the case, all of them required. Absent: always.
 	When []SettingDecl `json:"when,omitempty"`
 }
 
-// SettingDecl is a value in the effective block of the configuration.
+// SettingDecl is a condition on the effective block of the configuration.
 type SettingDecl struct {
-	// Pointer is a JSON Pointer into the effective block, Equals the value that must be there; absent: any but null.
+	// Pointer is a JSON Pointer into the effective block, and Equals the value that it must have. Absent: any value but
+	// null.
 	Pointer string `json:"pointer"`
 	Equals  Raw    `json:"equals,omitempty"`
 }
@@ -300,16 +305,16 @@ type ConformanceDecl struct {
 	Notes         []string        `json:"notes,omitempty"`
 }
 
-// NotApplicable is one clause, or a part of it, that a provider cannot meet.
+// NotApplicable is a clause, or a part of one, that a provider cannot pass.
 type NotApplicable struct {
 	Clause  int64  `json:"clause"`
 	Part    string `json:"part,omitempty"`
 	Because string `json:"because"`
-	// Unless is a JSON Pointer into the effective block: where something other than null stands there, the provider can
-	// meet it.
+	// Unless is a JSON Pointer into the effective block. If it leads to a value other than null, the provider can pass
+	// the clause.
 	Unless string `json:"unless,omitempty"`
-	// Pointer is a JSON Pointer into the effective block: the declaration counts only where Equals stands there. Both or
-	// neither.
+	// Pointer is a JSON Pointer into the effective block. The declaration applies only if the value there is Equals.
+	// Set both or neither.
 	Pointer string `json:"pointer,omitempty"`
 	Equals  Raw    `json:"equals,omitempty"`
 }

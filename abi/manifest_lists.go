@@ -7,7 +7,7 @@ import (
 )
 
 // SafeHeader reports whether a header, in any case, is in the fixed set that a guest may set on a route without a list
-// of headers, which only ManifestVersion allows. The headers of declared secrets come on top of it.
+// of headers. Only ManifestVersion allows such routes. Headers of declared secrets are allowed in addition.
 func SafeHeader(name string) bool { return slices.Contains(safeHeaders, strings.ToLower(name)) }
 
 // SafeHeaders lists that set, in lower case.
@@ -19,10 +19,10 @@ var safeHeaders = []string{"accept", "accept-encoding", "accept-language", "cach
 	"mcp-protocol-version", "mcp-session-id", "prefer", "traceparent", "tracestate", "user-agent", "x-correlation-id",
 	"x-request-id"}
 
-// WarnRoutesUnlisted is the code of the warning that routes have no lists.
+// WarnRoutesUnlisted is the code of the warning about routes without lists.
 const WarnRoutesUnlisted = "routes_unlisted"
 
-// Warnings says what is to be known of a manifest that is valid. Each text begins with a code and a colon.
+// Warnings returns the warnings about a valid manifest. Each begins with a code and a colon.
 func (x *ModuleManifest) Warnings() []string {
 	n := 0
 	for i := range x.Routes {

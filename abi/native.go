@@ -10,7 +10,7 @@ import (
 // MaxNativeSchema is the largest schema of a native query's or mutation's parameters, in bytes.
 const MaxNativeSchema = 16 << 10
 
-// ParamNames are the names of the parameters, in the order of the declaration, and those that may not be left out.
+// ParamNames returns the names of all parameters, in the order of the declaration, and of the required ones.
 //
 //	"query, limit?"  ->  [query limit], [query]
 func (x *NativeDecl) ParamNames() (names, required []string) {
@@ -31,7 +31,8 @@ func (x *NativeDecl) ParamNames() (names, required []string) {
 	return names, required
 }
 
-// schemaNames reads the names of a schema's properties and the required ones. A schema of another form has none.
+// schemaNames returns the names of a schema's properties and of the required ones. It returns none if the schema has
+// another form.
 func schemaNames(schema Raw) (names, required []string) {
 	d := wirejson.DecodeBytes(schema)
 	for o := openObject(d); o.next(); {
@@ -54,26 +55,26 @@ func schemaNames(schema Raw) (names, required []string) {
 	return names, required
 }
 
-// NativeCommand is the field Command of a NativeDecl, read.
+// NativeCommand is a parsed Command of a NativeDecl.
 type NativeCommand struct {
-	// Words are those before the arguments: [ledger merge].
+	// Words are the words before the arguments: [ledger merge].
 	Words []string
-	// Args are the parameters that are arguments, in order.
+	// Args are the positional parameters, in order.
 	Args []NativeArg
-	// Flags are the parameters that have a flag under another name than their own, by that flag: -n, --into.
+	// Flags maps flags to the parameters that they set, for flags that are not named after their parameter: -n, --into.
 	Flags map[string]string
 }
 
-// NativeArg is a parameter that is an argument of a command.
+// NativeArg is a positional parameter of a command.
 type NativeArg struct {
 	Param    string
 	Optional bool
-	// File: the argument names a file, which holds the value as JSON.
+	// File: the argument is the path of a file that holds the value as JSON.
 	File bool
 }
 
-// ReadCommand reads the field Command: one or two words, then parameters, in capitals. What stands in brackets may be
-// left out, @ is before the name of a file, and a flag before a parameter is another name for its flag.
+// ReadCommand parses the field Command: one or two words, then parameters in capitals. Brackets mark what is optional,
+// and @ a parameter that is read from a file. A flag before a parameter is an additional name for the parameter's flag.
 //
 //	ledger merge SOURCE [--into TARGET]
 //	dream log [SHA]
@@ -206,7 +207,7 @@ func (x *ShowDecl) check() *Error {
 	return nil
 }
 
-// isNativeName reports whether a name can be part of the name of a tool everywhere.
+// isNativeName reports whether a name can be part of a tool's name in every protocol.
 func isNativeName(name string) bool {
 	for _, c := range name {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -6,10 +6,10 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Nearest returns the word of known that is most like word: at most two edits away, or a third of its length where that
-// is more, and never more than half of it; else the first of which one begins with the other, as user and user_id. Of
-// several equally near it returns one that begins with word (memos before mem0 for memo), else the first. It returns ""
-// when no word is near.
+// Nearest returns the word of known that is most like word, or "" if none is near. A near word is at most two edits
+// away, or a third of word's length if that is more, but never more than half of the longer word. Of several equally
+// near words it returns one that begins with word (memos before mem0 for memo), else the first. If there is none, it
+// returns the first word of which one is a prefix of the other, such as user and user_id.
 func Nearest(word string, known []string) string {
 	best, limit := "", max(2, len(word)/3)
 	for _, k := range known {
@@ -22,7 +22,7 @@ func Nearest(word string, known []string) string {
 			best, limit = k, d
 		}
 	}
-	const telling = 4 // bytes that two words share
+	const telling = 4 // length of the common prefix
 	for i := 0; best == "" && i < len(known); i++ {
 		n := min(len(word), len(known[i]))
 		if n >= telling && word[:n] == known[i][:n] {
@@ -32,8 +32,8 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// Suggest ends a message about an unknown word: ", did you mean \"role\"?" where a word of known is near, else
-// ", want one of role, content" with all of them. It is empty where known is.
+// Suggest returns the end of a message about an unknown word: ", did you mean \"role\"?" if a word of known is near,
+// otherwise all of them: ", want one of role, content". It returns "" if known is empty.
 func Suggest(word string, known []string) string {
 	if near := didYouMean(word, known); near != "" || len(known) == 0 {
 		return near
@@ -48,8 +48,8 @@ func didYouMean(word string, known []string) string {
 	return ""
 }
 
-// distance is the number of bytes to insert, delete, replace or swap with their neighbour to make a into b, in either
-// case of letters; more than limit stands for any larger number.
+// distance returns the number of bytes to insert, delete, replace or swap with their neighbour to turn a into b,
+// ignoring case. Any number above limit stands for a larger distance.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

@@ -8,19 +8,19 @@ type AdapterMode struct {
 	Scope *MemoryScope `json:"scope,omitempty"`
 }
 
-// ModeReceipt is the mode that holds now.
+// ModeReceipt reports the current mode.
 type ModeReceipt struct {
 	ReadOnly   bool         `json:"read_only"`
 	Scope      *MemoryScope `json:"scope,omitempty"`
 	Since      string       `json:"since"`
 	EnforcedBy string       `json:"enforced_by"`
-	// InFlight counts writes, and calls of other operations that are not reads, which were let through before and are
-	// still under way. While the mode is read-only, 0 means that nothing can change the backend any more.
+	// InFlight counts writes and other calls that are not reads, admitted earlier and still running. In read-only mode,
+	// 0 means that nothing can change the backend any more.
 	InFlight int64 `json:"in_flight"`
-	// Complete is false when the mode became read-only and the wait for what was under way ended before InFlight was 0;
-	// nil otherwise.
+	// Complete is false if the mode became read-only, but the wait for running calls ended before InFlight was 0. Nil
+	// otherwise.
 	Complete *bool `json:"complete,omitempty"`
-	// NotReady lists scopes with writes that the backend has not yet shown.
+	// NotReady lists scopes with writes that are not retrievable yet.
 	NotReady []MemoryScope `json:"not_ready"`
 	// Warnings each begin with a stable code and a colon: "test_sessions_empty: ...".
 	Warnings []string `json:"warnings,omitempty"`
@@ -40,7 +40,7 @@ const (
 	StatusSkippedReadOnly WriteStatus = "skipped_read_only"
 )
 
-// NativeIDsKind says whether native ids in a receipt stay valid.
+// NativeIDsKind says how long the native ids in a receipt stay valid.
 type NativeIDsKind string
 
 // The kinds of native ids.
@@ -56,32 +56,32 @@ type WriteReceipt struct {
 	Status        WriteStatus   `json:"status"`
 	NativeIDs     []string      `json:"native_ids"`
 	NativeIDsKind NativeIDsKind `json:"native_ids_kind"`
-	// StoredCount is how many items the backend says it stored; nil when it does not say.
+	// StoredCount is how many items the backend reports to have stored; nil if it does not report that.
 	StoredCount *int64 `json:"stored_count,omitempty"`
-	// Markers are opaque: the provider gets them back in readiness and find_event.
+	// Markers are opaque to the host. The provider gets them back in readiness and find_event.
 	Markers   []string `json:"markers"`
 	Duplicate bool     `json:"duplicate"`
-	// Warnings start with a stable code and a colon.
+	// Warnings each begin with a stable code and a colon.
 	Warnings  []string `json:"warnings"`
 	LatencyMS float64  `json:"latency_ms"`
-	// RetryAfterMS is filled by the host for an uncertain write: after so many ms recording the event again can settle
-	// it.
+	// RetryAfterMS is set by the host for an uncertain write: after this time, in ms, recording the event again can
+	// settle its outcome.
 	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" codec:"host"`
 	Trace        *Trace `json:"trace,omitempty"`
 }
 
-// EventBatch is several events for one call. They may be of several scopes; order within a scope is kept.
+// EventBatch is several events for one call. They may belong to several scopes; the order within a scope is kept.
 type EventBatch struct {
 	Events []MemoryEvent `json:"events"`
 }
 
-// BatchReceipts answers an EventBatch, item by item in its order.
+// BatchReceipts answers an EventBatch, with one entry per event, in the same order.
 type BatchReceipts struct {
 	Receipts []ReceiptOrError `json:"receipts"`
 }
 
-// ReceiptOrError is a receipt, or an event id with what went wrong: exactly one of Receipt and Error is set.
-// On the wire a receipt stands in the list itself, an error as {"event_id": ..., "error": {...}}.
+// ReceiptOrError is the result of one event of a batch: exactly one of Receipt and Error is set. In JSON a receipt is
+// an element of the list itself; an error is {"event_id": ..., "error": {...}}.
 type ReceiptOrError struct {
 	Receipt *WriteReceipt
 	EventID string
@@ -91,15 +91,16 @@ type ReceiptOrError struct {
 // SetupReceipt answers setup_scope.
 type SetupReceipt struct {
 	Ready bool `json:"ready"`
-	// Existed reports whether the backend already knew the scope; nil when it does not say.
+	// Existed reports whether the backend already knew the scope; nil if it does not report that.
 	Existed *bool `json:"existed,omitempty"`
-	// NativeScope is how the backend addresses the scope: name of the concept (workspace, group_id, ...) to id.
+	// NativeScope is how the backend addresses the scope: it maps the backend's terms (workspace, group_id, ...) to
+	// ids.
 	NativeScope map[string]string `json:"native_scope"`
 	Warnings    []string          `json:"warnings"`
 	Trace       *Trace            `json:"trace,omitempty"`
 }
 
-// ResetStatus says how far a reset came.
+// ResetStatus says how much of a reset is done.
 type ResetStatus string
 
 // The reset statuses of the contract.
@@ -113,14 +114,15 @@ const (
 // ResetReceipt answers reset_scope.
 type ResetReceipt struct {
 	Status ResetStatus `json:"status"`
-	// Removed counts removed items by native type; a nil count means that the backend does not say.
+	// Removed counts removed items by native type. A nil count means that the backend does not report it.
 	Removed map[string]*int64 `json:"removed"`
 	// Remains says what is left and why.
 	Remains       []string `json:"remains"`
 	OldGeneration int64    `json:"old_generation"`
 	NewGeneration int64    `json:"new_generation"`
 	Warnings      []string `json:"warnings"`
-	// Outside names the copies that the host's store cannot reach, such as a database's files, and what to do about them.
+	// Outside names copies that the host's store cannot reach, such as the database's files, and says what to do about
+	// them.
 	Outside []string `json:"outside,omitempty"`
 	Trace   *Trace   `json:"trace,omitempty"`
 }
@@ -140,18 +142,18 @@ type ForgetRequest struct {
 	Reason    string   `json:"reason"`
 }
 
-// ForgetStatus says how far a forgetting came.
+// ForgetStatus says how much of a forget request is done.
 type ForgetStatus string
 
-// The statuses of a forgetting.
+// The forget statuses.
 const (
-	// ForgetDone: nothing that was asked for is left, except what DerivedMayRemain names.
+	// ForgetDone: nothing that was asked for remains, except what DerivedMayRemain lists.
 	ForgetDone ForgetStatus = "done"
-	// ForgetInProgress: the host calls again with the same request.
+	// ForgetInProgress: the host must call again with the same request.
 	ForgetInProgress ForgetStatus = "in_progress"
 	// ForgetPartial: some of what was asked for cannot be removed.
 	ForgetPartial ForgetStatus = "partial"
-	// ForgetUnsupported: the backend has no way to remove by what the request names. Nothing was removed.
+	// ForgetUnsupported: the backend cannot remove by the criterion in the request. Nothing was removed.
 	ForgetUnsupported ForgetStatus = "unsupported"
 )
 
@@ -163,9 +165,10 @@ type ForgetReceipt struct {
 	Status ForgetStatus `json:"status"`
 	// Removed lists native ids by native type.
 	Removed map[string][]string `json:"removed"`
-	// DerivedMayRemain says what the backend made of the removed items and may still hold, and why.
+	// DerivedMayRemain lists what the backend derived from the removed items and may still hold, and why.
 	DerivedMayRemain []string `json:"derived_may_remain"`
-	// Outside names the copies that the host's store cannot reach, such as a database's files, and what to do about them.
+	// Outside names copies that the host's store cannot reach, such as the database's files, and says what to do about
+	// them.
 	Outside []string `json:"outside,omitempty"`
 	Trace   *Trace   `json:"trace,omitempty"`
 }

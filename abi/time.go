@@ -59,11 +59,11 @@ func daysBefore(year, month int) int {
 		year--
 		month += 12
 	}
-	year += 400 // of 146,097 days, so that nothing is negative
+	year += 400 // of 146,097 days; avoids negative values
 	return year*365 + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 - 719468 - 146097
 }
 
-// parseFraction reads the nanoseconds behind a point, where there is one.
+// parseFraction reads the nanoseconds after a point; 0 if there is no point.
 func parseFraction(s string) (nanos int, rest string, ok bool) {
 	if s[0] != '.' {
 		return 0, s, true
@@ -76,7 +76,7 @@ func parseFraction(s string) (nanos int, rest string, ok bool) {
 	return nanos, s[i:], i > 1
 }
 
-// parseOffset reads the zone, in seconds east of UTC.
+// parseOffset reads the zone and returns it in seconds east of UTC.
 func parseOffset(s string) (offset int, ok bool) {
 	if s == "Z" || s == "z" {
 		return 0, true
@@ -108,7 +108,7 @@ func daysIn(year, month int) int {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// number2 is the value of the two digits at i, or 100 where something else stands.
+// number2 returns the value of the two digits at i, or 100 if they are not digits.
 func number2(s string, i int) int {
 	tens, ones := s[i]-'0', s[i+1]-'0'
 	if tens > 9 || ones > 9 {

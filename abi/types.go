@@ -1,13 +1,13 @@
 package abi
 
-// MemoryScope names whose memory is meant. Scopes share nothing, whatever their ids look like.
+// MemoryScope identifies one memory. Scopes share nothing, even if their ids are similar.
 type MemoryScope struct {
 	RunID     string `json:"run_id"`
 	PersonaID string `json:"persona_id"`
-	// BackendNamespace separates installations that share one backend. Empty means the namespace of the configuration;
-	// another one is refused.
+	// BackendNamespace separates installations that share one backend. Empty means the configured namespace; any other
+	// value is rejected.
 	BackendNamespace string `json:"backend_namespace,omitempty"`
-	// AgentID is part of the scope only when memory.agent_scoped is on; otherwise a request that names one here is
+	// AgentID is part of the scope only if memory.agent_scoped is on; otherwise a request with an agent_id is
 	// invalid_argument.
 	AgentID string `json:"agent_id,omitempty"`
 }
@@ -26,7 +26,7 @@ const (
 // Message is one utterance of a turn.
 type Message struct {
 	Role Role `json:"role"`
-	// Content is the text, kept byte for byte. Nil (JSON null or absent) where the message only calls tools.
+	// Content is the text, kept byte for byte. Nil (null or absent in JSON) if the message only calls tools.
 	Content    *string    `json:"content"`
 	Name       string     `json:"name,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
@@ -37,13 +37,13 @@ type Message struct {
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Arguments is the JSON text of the arguments as the model wrote it, not parsed.
+	// Arguments is the JSON text of the arguments as the model wrote it, unparsed.
 	Arguments string `json:"arguments"`
 }
 
-// MemoryEvent is a turn of conversation: the unit that every provider records.
+// MemoryEvent is one turn of a conversation, the unit that every provider records.
 type MemoryEvent struct {
-	// EventID identifies the turn within its scope: the same id with the same content is delivered once, with other
+	// EventID identifies the turn within its scope. The same id with the same content is delivered once; with different
 	// content it is a conflict.
 	EventID   string `json:"event_id"`
 	RunID     string `json:"run_id"`
@@ -51,7 +51,7 @@ type MemoryEvent struct {
 	AgentID   string `json:"agent_id,omitempty"`
 	SessionID string `json:"session_id"`
 	TurnID    string `json:"turn_id"`
-	// Timestamp is RFC 3339 with a zone, compared in UTC and kept as given.
+	// Timestamp is RFC 3339 with a zone. It is compared in UTC and stored unchanged.
 	Timestamp string         `json:"timestamp"`
 	Messages  []Message      `json:"messages"`
 	Scenario  string         `json:"scenario,omitempty"`
@@ -62,7 +62,7 @@ type MemoryEvent struct {
 
 // ContextBudget bounds what a retrieval may put into a prompt. A nil field means no limit.
 type ContextBudget struct {
-	// MinTokens is wished for, never padded to: a shortfall is reported in the trace.
+	// MinTokens is a target. Results are never padded to reach it; the trace reports a shortfall.
 	MinTokens *int64 `json:"min_tokens,omitempty"`
 	// MaxTokens bounds the formatted context, counted by the configured tokenizer.
 	MaxTokens *int64 `json:"max_tokens,omitempty"`
@@ -79,14 +79,13 @@ type RetrieveRequest struct {
 	Scenario  string        `json:"scenario,omitempty"`
 	Context   string        `json:"context,omitempty"`
 	Attribute string        `json:"attribute,omitempty"`
-	// Filters are further conditions by name. cross_context: true asks that Context is deliberately not used as a
-	// filter.
+	// Filters are further conditions by name. With cross_context: true, Context is deliberately not used as a filter.
 	Filters map[string]Raw `json:"filters,omitempty"`
-	// AsOf is RFC 3339: answer as memory stood then. trace.as_of_mode says whether the provider could.
+	// AsOf asks for memory as it was at that time, RFC 3339. trace.as_of_mode says whether the provider could do that.
 	AsOf string `json:"as_of,omitempty"`
 }
 
-// RetrieveResult is what a provider found, in its own shape, with the string an agent puts into its prompt.
+// RetrieveResult is what a provider found, in its own format, and the text that an agent puts into its prompt.
 type RetrieveResult struct {
 	Raw RawResult `json:"raw"`
 	// FormattedContext is one memory-context element, or the empty string when there is no memory.
@@ -95,10 +94,10 @@ type RetrieveResult struct {
 	Trace            *Trace     `json:"trace,omitempty"`
 }
 
-// RawResult keeps the backend's answers as they came.
+// RawResult holds the backend's answers unchanged.
 type RawResult struct {
 	Calls []RawCall `json:"calls"`
-	// Notes is what the plugin adds to them.
+	// Notes are the plugin's additions to the answers.
 	Notes map[string]Raw `json:"notes,omitempty"`
 }
 
@@ -109,15 +108,15 @@ type RawCall struct {
 	Body Raw `json:"body"`
 }
 
-// Evidence points at one item in RetrieveResult.Raw, for labels and measurement. What the backend does not report is
-// absent.
+// Evidence locates one item in RetrieveResult.Raw, for labels and measurement. Fields that the backend does not report
+// are absent.
 type Evidence struct {
 	// Pointer is an RFC 6901 JSON Pointer into RetrieveResult.Raw.
 	Pointer string `json:"pointer"`
 	// Rank counts from 1 in the backend's order.
 	Rank  int64  `json:"rank"`
 	Group string `json:"group,omitempty"`
-	// Span is where in prose the item stands.
+	// Span is the item's position if it is part of a longer text.
 	Span       *Span    `json:"span,omitempty"`
 	NativeID   string   `json:"native_id,omitempty"`
 	NativeType string   `json:"native_type,omitempty"`
@@ -129,10 +128,10 @@ type Evidence struct {
 	InvalidAt  string   `json:"invalid_at,omitempty"`
 	ExpiredAt  string   `json:"expired_at,omitempty"`
 	Superseded *bool    `json:"superseded,omitempty"`
-	// TimeBasis says what the times mean.
+	// TimeBasis says what the timestamps mean.
 	TimeBasis      TimeBasis `json:"time_basis,omitempty"`
 	SourceEventIDs []string  `json:"source_event_ids,omitempty"`
-	// Shown is where the item's text is in the formatted context that comes with it. Nil: the item is not shown there.
+	// Shown is the position of the item's text in the formatted context of the same answer. Nil: the item is not shown.
 	Shown *Shown `json:"shown,omitempty"`
 }
 
@@ -147,13 +146,13 @@ type Shown struct {
 	Whole bool  `json:"whole"`
 }
 
-// Span is a half-open range of bytes in the text at an Evidence's pointer.
+// Span is a half-open range of bytes in the text to which an Evidence's pointer leads.
 type Span struct {
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
 }
 
-// TimeBasis says whether a time is of the event, of its ingestion, or derived by the backend.
+// TimeBasis says whether a time is that of the event, that of its ingestion, or derived by the backend.
 type TimeBasis string
 
 // The time bases of the contract.
@@ -163,7 +162,7 @@ const (
 	TimeDerived TimeBasis = "derived"
 )
 
-// FormatRequest asks to format an earlier result again, perhaps for another budget.
+// FormatRequest asks to format an earlier result again, for example for another budget.
 type FormatRequest struct {
 	Result RetrieveResult `json:"result"`
 	Budget ContextBudget  `json:"budget,omitempty"`
@@ -176,11 +175,12 @@ type FormatResult struct {
 	// TokenCount is counted by the configured tokenizer.
 	TokenCount int64 `json:"token_count"`
 	Truncated  bool  `json:"truncated"`
-	// Evidence is the request's, in its order, with Shown for this text. A module from before this field leaves it out.
+	// Evidence is the request's evidence in the same order, with Shown set for this text. Modules older than this field
+	// leave it out.
 	Evidence []Evidence `json:"evidence,omitempty"`
 }
 
-// Profile is what a provider holds to when it asks its backend.
+// Profile decides how a provider calls its backend.
 type Profile string
 
 // The profiles. ProfileSourceDesign makes exactly the native calls that the published design of the adapters names.
@@ -190,10 +190,10 @@ const (
 	ProfileBest         Profile = "best"
 )
 
-// Frame is how much of the formatted context may be other than the memory's own words.
+// Frame decides how much of the formatted context may be something other than the memory's own words.
 type Frame string
 
-// The frames. FrameFull is what a provider writes when nothing is configured.
+// The frames. FrameFull is the default.
 const (
 	FrameFull    Frame = "full"
 	FrameCompact Frame = "compact"

@@ -7,16 +7,16 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// MaxIDBytes bounds every id of the contract, in bytes.
+// MaxIDBytes is the maximum length of every id of the contract, in bytes.
 const MaxIDBytes = 512
 
-// Validate checks both required ids and, where they are given, namespace and agent.
+// Validate checks the two required ids, and namespace and agent if they are set.
 func (x *MemoryScope) Validate() error { return asError(x.check()) }
 
 // Validate checks ids, timestamp, messages and labels. A tool message without tool_call_id is accepted.
 func (x *MemoryEvent) Validate() error { return asError(x.check()) }
 
-// Validate checks that there are events, and each of them.
+// Validate checks that there is at least one event, and each event.
 func (x *EventBatch) Validate() error {
 	if len(x.Events) == 0 {
 		return invalid("events", "want at least one event")
@@ -29,7 +29,7 @@ func (x *EventBatch) Validate() error {
 	return nil
 }
 
-// Validate checks everything but whether the provider can do it. An empty query is accepted.
+// Validate checks the request, but not whether the provider can answer it. An empty query is accepted.
 func (x *RetrieveRequest) Validate() error {
 	if e := checkText("query", x.Query); e != nil {
 		return e
@@ -55,7 +55,7 @@ func (x *RetrieveRequest) Validate() error {
 	return asError(checkOptionalTime("as_of", x.AsOf))
 }
 
-// Validate checks scope, budget and that the raw answers are JSON.
+// Validate checks scope and budget, and that the raw answers are JSON.
 func (x *FormatRequest) Validate() error {
 	for i, c := range x.Result.Raw.Calls {
 		if e := checkRaw("result.raw.calls"+indexPath(i)+".body", c.Body); e != nil {
@@ -77,7 +77,7 @@ func (x *FormatRequest) Validate() error {
 // Validate checks that no field is negative and min_tokens does not exceed max_tokens.
 func (x *ContextBudget) Validate() error { return asError(x.check()) }
 
-// Validate checks the scope, where one is given.
+// Validate checks the scope if it is set.
 func (x *AdapterMode) Validate() error {
 	if e := checkText("reason", x.Reason); e != nil {
 		return e
@@ -120,7 +120,7 @@ func (x *MemoryFeedback) Validate() error {
 	return asError(checkOptionalID("event_id", x.EventID))
 }
 
-// Validate checks that exactly one of native_id, event_id, and from with to says what is asked for.
+// Validate checks that the request has exactly one of native_id, event_id, and from with to.
 func (x *ProvenanceRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {
 		return under("scope", e)
@@ -143,7 +143,7 @@ func (x *ProvenanceRequest) Validate() error {
 	return asError(checkText("cursor", x.Cursor))
 }
 
-// Validate checks that exactly one of event_ids, session_id, from with to, and native_ids says what is to be forgotten.
+// Validate checks that the request has exactly one of event_ids, session_id, from with to, and native_ids.
 func (x *ForgetRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {
 		return under("scope", e)
@@ -170,7 +170,7 @@ func (x *ForgetRequest) Validate() error {
 	return asError(checkText("reason", x.Reason))
 }
 
-// givenOf counts the true ones.
+// givenOf counts how many of its arguments are true.
 func givenOf(given ...bool) (n int) {
 	for _, is := range given {
 		if is {
@@ -180,7 +180,7 @@ func givenOf(given ...bool) (n int) {
 	return n
 }
 
-// checkRange checks a range of time of which both ends are given, or neither.
+// checkRange checks a time range: both ends or neither must be given.
 func checkRange(first, last string) *Error {
 	if first == "" && last == "" {
 		return nil
@@ -199,7 +199,7 @@ func checkRange(first, last string) *Error {
 	return nil
 }
 
-// Validate checks scope, name and params. Whether the provider has such a query is its own to say.
+// Validate checks scope, name and params. The provider checks whether it has such a query.
 func (x *NativeQuery) Validate() error { return asError(checkNative(&x.Scope, x.Name, x.Params)) }
 
 // Validate checks scope, name, params and reason, which may be empty.
@@ -421,7 +421,7 @@ func checkRaws(path string, m map[string]Raw) *Error {
 	if !bad {
 		return nil
 	}
-	for _, key := range SortedKeys(m) { // again, so that the answer does not depend on the order of a map
+	for _, key := range SortedKeys(m) { // sorted, so that the result does not depend on the map's order
 		where := joinPath(path, keyPath(key))
 		if e := checkText(where, key); e != nil {
 			return e

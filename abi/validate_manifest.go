@@ -13,9 +13,9 @@ const (
 	ProtocolBolt = "bolt"
 )
 
-// Validate checks that the manifest has the fields that ABI.md requires and agrees with itself, and reports the first
-// problem in the order of the fields. It leaves to the host what needs more than the manifest: whether config_schema is
-// a JSON Schema, whether empty[].body is RE2, and whether the module has the exports that are named.
+// Validate checks that the manifest has the fields that ABI.md requires and is consistent. It reports the first problem
+// in the order of the fields. The host checks the rest: that config_schema is a JSON Schema, that empty[].body is RE2,
+// and that the module has the exports that the manifest names.
 func (x *ModuleManifest) Validate() error {
 	for _, check := range []func() *Error{x.checkHead, x.checkProviders, x.checkSchema, x.checkOrigins, x.checkSecrets,
 		x.checkEmpty,
@@ -153,7 +153,7 @@ func (x *ModuleManifest) checkSecrets() *Error {
 	return nil
 }
 
-// checkBoltPointer checks an optional JSON Pointer that only a bolt origin has.
+// checkBoltPointer checks an optional JSON Pointer that only bolt origins may have.
 func checkBoltPointer(path, pointer, protocol string) *Error {
 	switch {
 	case pointer == "":
@@ -288,7 +288,7 @@ func (x *ModuleManifest) checkTimes() *Error {
 		}
 	}
 	for i, op := range x.YieldsScope {
-		// The writes of a scope keep their order, so that record_event, set-up and reset cannot let others pass.
+		// The writes of a scope keep their order, so other writes cannot overtake record_event, set-up and reset.
 		if e := checkOneOf("yields_scope"+indexPath(i), op, OpWaitUntilReady, OpApplyFeedback, OpNativeMutation); e != nil {
 			return e
 		}

@@ -55,7 +55,7 @@ func checkOneOf(path, value string, allowed ...string) *Error {
 	return invalid(path, wirejson.Quote(shortenString(value))+" is not one of "+strings.Join(allowed, ", "))
 }
 
-// checkName checks names that stand in configuration, native ids and logs: ^[a-z][a-z0-9_]{0,63}$.
+// checkName checks names that appear in configuration, native ids and logs: ^[a-z][a-z0-9_]{0,63}$.
 func checkName(path, name string) *Error {
 	if isName(name) {
 		return nil
@@ -77,7 +77,8 @@ func isName(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
-// checkPointer checks an RFC 6901 JSON Pointer. The empty one, the whole value, is not of use where it is called.
+// checkPointer checks an RFC 6901 JSON Pointer. It rejects the empty pointer (the whole value), which no caller can
+// use.
 func checkPointer(path, s string) *Error {
 	ok := strings.HasPrefix(s, "/")
 	for i := range len(s) {
@@ -91,7 +92,8 @@ func checkPointer(path, s string) *Error {
 	return checkText(path, s)
 }
 
-// checkPath checks a route's path: from /, in the characters of a URL's path, with parameters as in /peers/{peer}.
+// checkPath checks a route's path: it starts with /, has only characters of a URL's path, and may contain parameters as
+// in /peers/{peer}.
 func checkPath(path, s string) *Error {
 	if !strings.HasPrefix(s, "/") {
 		return invalid(path, wirejson.Quote(shortenString(s))+" does not start with /")
@@ -122,7 +124,7 @@ func checkPath(path, s string) *Error {
 	return nil
 }
 
-// isToken reports whether s is a token of RFC 9110: a method, or a header's name.
+// isToken reports whether s is a token of RFC 9110, as methods and header names are.
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]

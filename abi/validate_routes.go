@@ -62,7 +62,7 @@ func (r *RouteDecl) checkHTTP() *Error {
 	return nil
 }
 
-// checkLists checks what a route lets a guest set.
+// checkLists checks a route's lists of headers and query keys.
 func (x *ModuleManifest) checkLists(r *RouteDecl) *Error {
 	if x.Manifest >= ManifestLists {
 		switch {
@@ -90,11 +90,11 @@ func (x *ModuleManifest) checkLists(r *RouteDecl) *Error {
 	return nil
 }
 
-// HostHeader reports whether a request header, in any case, is one that a guest may never set: it frames the message,
-// controls the connection, asks for a part of an answer, or replaces the method or URL that the manifest declares.
-// hasSecret adds Accept-Encoding, since the size of a compressed answer can reveal the secret.
+// HostHeader reports whether a guest may never set this request header, in any case. These are headers that frame the
+// message, control the connection, ask for a part of an answer, or replace the method or URL that the manifest
+// declares. With hasSecret, Accept-Encoding is one too, because the size of a compressed answer can reveal the secret.
 func HostHeader(name string, hasSecret bool) bool {
-	name = strings.ReplaceAll(strings.ToLower(name), "_", "-") // servers behind a gateway interface take both for one
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-") // servers behind a gateway interface treat the two as one
 	return slices.Contains(hostHeaders, name) || hasSecret && name == "accept-encoding"
 }
 

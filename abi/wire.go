@@ -23,7 +23,7 @@ const (
 	WASIModule = "wasi_snapshot_preview1"
 )
 
-// Operations and capabilities: each is an export of its own name with the signature (i32) -> i64.
+// Operations and capabilities. Each is an export of the same name with the signature (i32) -> i64.
 const (
 	OpSetupScope     = "setup_scope"
 	OpRecordEvent    = "record_event"
@@ -41,11 +41,11 @@ const (
 	OpNativeMutation = "native_mutation"
 	OpApplyFeedback  = "apply_feedback"
 	OpForget         = "forget"
-	// OpSetMode is the host's own and no export.
+	// OpSetMode belongs to the host and is not an export.
 	OpSetMode = "set_mode"
 )
 
-// RequiredOperations lists the exports that every module has.
+// RequiredOperations lists the exports that every module must have.
 func RequiredOperations() []string {
 	return []string{OpSetupScope, OpRecordEvent, OpRetrieve, OpFormatContext, OpResetScope, OpHealth}
 }
@@ -57,7 +57,7 @@ func OptionalOperations() []string {
 		OpNativeMutation, OpApplyFeedback, OpForget}
 }
 
-// required are the members that a guest's answer to an operation must have, none of them null.
+// required lists the members that a guest's answer must have, by operation. None may be null.
 var required = []struct {
 	op     string
 	fields []string
@@ -80,8 +80,8 @@ var required = []struct {
 	{OpApplyFeedback, []string{"status"}},
 }
 
-// RequiredFields lists the members that a guest's answer to an operation must have, none of them null; an answer
-// without one of them breaches the contract. It is nil for a name that is not an export.
+// RequiredFields lists the members that a guest's answer to an operation must have, none of them null. An answer
+// without one of them breaks the contract. It returns nil for a name that is not an export.
 func RequiredFields(op string) []string { return slices.Clone(requiredOf(op)) }
 
 func requiredOf(op string) []string {
@@ -93,15 +93,15 @@ func requiredOf(op string) []string {
 	return nil
 }
 
-// MissingField names the first of an operation's RequiredFields that an answer lacks or has as null; "" when it has all
-// of them. It looks at the answer's own members only, and no further than the last that it needs: an answer can be
-// long.
+// MissingField returns the first of an operation's RequiredFields that is absent from an answer or null there, or "" if
+// the answer has them all. It looks only at the answer's top-level members, and stops at the last one that it needs,
+// since an answer can be long.
 //
 //	MissingField("find_event", `{"found": "absent"}`)  ""
 //	MissingField("retrieve", `{"raw": {}}`)            "formatted_context"
 //	MissingField("retrieve", `null`)                   "raw"
 //
-// Errors: the answer is not a JSON object, as far as it was read.
+// Errors: the part that was read is not the beginning of a JSON object.
 func MissingField(op string, answer []byte) (field string, err error) {
 	fields := requiredOf(op)
 	has := make([]bool, len(fields))
@@ -123,7 +123,7 @@ func MissingField(op string, answer []byte) (field string, err error) {
 	return "", o.err
 }
 
-// Imports of HostModule. Each power is its own import.
+// The functions of HostModule. A module imports only those it uses, so its imports show what it can do.
 const (
 	ImportHTTPSend    = "http_send"
 	ImportBoltRun     = "bolt_run"
@@ -142,7 +142,7 @@ const (
 	ImportPull = "pull"
 )
 
-// AnyVersion as the expected version of a state_put writes whatever the key holds now.
+// AnyVersion, as the expected version of a state_put, overwrites the key whatever its version.
 const AnyVersion = -1
 
 // Levels of the log import.
@@ -155,12 +155,12 @@ const (
 
 const errorBit = 1 << 31
 
-// MaxLength is the largest length that a packed integer carries: 2^31 - 1 bytes.
+// MaxLength is the largest length that a packed integer can hold: 2^31 - 1 bytes.
 const MaxLength = errorBit - 1
 
 // Pack builds the i64 that an operation or a host call returns.
 //
-//	bits 63..32  high: operation: pointer to the response; host call: length of the raw body behind the head
+//	bits 63..32  high: operation: pointer to the response; host call: length of the raw body that follows the head
 //	bit  31      isError: the JSON object is an AdapterError
 //	bits 30..0   length of the JSON object in bytes
 //

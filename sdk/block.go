@@ -14,34 +14,35 @@ import (
 //	          m1 [<When>] <Who>: <Text>
 //	minimal   [<When>] <Who>: <Text>
 //
-// The label mN of the frame compact names the Nth evidence that has Shown. A date alone has no brackets. Where a memory
-// has neither When nor Who, minimal writes "- <Text>". A time of day goes without its date below a memory of the same
-// date: "m1 [2026-03-01 09:30] user: Hello." and then "m2 [09:31] user: I am back."
+// In the frame compact, the label mN belongs to the Nth evidence that has Shown. A date alone has no brackets. If a
+// memory has neither When nor Who, minimal writes "- <Text>". A time of day is shown without its date if the memory
+// above has the same date: "m1 [2026-03-01 09:30] user: Hello." and then "m2 [09:31] user: I am back."
 type Block struct {
-	// Item is the memory's place in the list of evidence, from 0. Blocks of one memory follow one another.
+	// Item is the memory's index in the list of evidence, from 0. Blocks of one memory must be adjacent.
 	Item int
-	// Heading is written above the first of the blocks in a row that have it. Empty: none.
+	// Heading is written above the first of a run of blocks that share it. Empty: no heading.
 	Heading string
-	// Text is the memory's own words, without the last line end. Indent keeps its further lines from looking like
+	// Text is the memory's own words, without the last line end. Use Indent so that its further lines do not look like
 	// another memory.
 	Text string
-	// Before and After are around it in the frame full.
+	// Before and After surround the text in the frame full.
 	Before, After string
-	// When is the memory's time in UTC, as Day and Minute write it, and whether it still holds: "2026-03-01", "until
-	// 2026-04-10, superseded". Who is its speaker or subject. Both are for the frames compact and minimal; empty: none.
+	// When is the memory's time in UTC, formatted by Day or Minute, and whether it still holds: "2026-03-01", "until
+	// 2026-04-10, superseded". Who is its speaker or subject. The frames compact and minimal show both; empty: not
+	// shown.
 	When, Who string
-	// Document: Text is a line of a document. Nothing is put before it; its label has a line of its own.
+	// Document says that Text is a line of a document. Nothing is written before it, and its label has its own line.
 	Document bool
 
-	body       string // as it is shown, escaped, with its line end
-	start, end int    // of Text in body
-	first      bool   // of its item's blocks
+	body       string // as shown: escaped, with its line end
+	start, end int    // range of Text in body
+	first      bool   // position among the blocks of its item
 }
 
 // isBrief reports whether a frame shows When and Who instead of Before and After.
 func isBrief(frame abi.Frame) bool { return frame == abi.FrameCompact || frame == abi.FrameMinimal }
 
-// render makes the block's body.
+// render sets the block's body.
 func (b *Block) render(frame abi.Frame) {
 	before, after := b.Before, b.After
 	if isBrief(frame) {
@@ -57,8 +58,8 @@ func (b *Block) render(frame abi.Frame) {
 	}
 }
 
-// sameDay is the number of bytes of the block's body that repeat the date of the block above it, from its second byte
-// on: 11, "2026-03-01 " of "[2026-03-01 09:31 | work] ", or 0.
+// sameDay returns how many bytes of the block's body, from its second byte on, repeat the date of the block above it:
+// 11 for "2026-03-01 " in "[2026-03-01 09:31 | work] ", or 0.
 func (b *Block) sameDay(above *Block, frame abi.Frame) int {
 	const date, minute = len("2026-03-01"), len("2026-03-01 09:31")
 	if !isBrief(frame) || !b.first || b.Document || len(b.When) < minute || !isDay(b.When) || b.When[date+3] != ':' ||
@@ -68,7 +69,7 @@ func (b *Block) sameDay(above *Block, frame abi.Frame) int {
 	return date + 1
 }
 
-// brief is what stands before the text in the frames compact and minimal.
+// brief returns what precedes the text in the frames compact and minimal.
 func (b *Block) brief(frame abi.Frame) string {
 	text := ""
 	switch {
@@ -87,7 +88,7 @@ func (b *Block) brief(frame abi.Frame) string {
 	return text
 }
 
-// escapedAt is where the byte at a place of text is in its escaped form, which has only backslashes more.
+// escapedAt converts a position in text to the position in its escaped form, which has only additional backslashes.
 func escapedAt(text, escaped string, at int) int {
 	to := 0
 	for i := range at {
@@ -99,8 +100,8 @@ func escapedAt(text, escaped string, at int) int {
 	return to
 }
 
-// Indent makes every line end of a text a "\n" with two blanks behind it, those at its end excepted, which go: no line
-// of it can look like the beginning of another memory, or like a heading.
+// Indent replaces each line end in a text by a line feed and two blanks, and removes those at its end. No line can then
+// look like the start of another memory, or like a heading.
 func Indent(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if OneLine(text) == text {
@@ -119,7 +120,7 @@ func Indent(text string) string {
 	return string(b)
 }
 
-// lineEnd is the length of the line end with which a text begins, 0 if there is none.
+// lineEnd returns the length of the line end at the start of a text, or 0.
 func lineEnd(text string) int {
 	for _, end := range [...]string{"\n", "\r\n", "\r", "\v", "\f", "\u0085", "\u2028", "\u2029"} {
 		if strings.HasPrefix(text, end) {
@@ -129,8 +130,8 @@ func lineEnd(text string) int {
 	return 0
 }
 
-// Day is the date in UTC of a time such as RFC 3339: "2026-03-01" of "2026-03-01T09:30:00+01:00". A time without a zone
-// is taken as it is. Another text is returned as one line.
+// Day returns the UTC date of a time: "2026-03-01" for "2026-03-01T09:30:00+01:00". A time without a zone is taken as
+// UTC. Any other text is returned as one line.
 func Day(at string) string {
 	if at = UTC(at); isDay(at) {
 		return at[:len("2026-03-01")]
@@ -157,7 +158,7 @@ func hasDay(text string) bool {
 	return false
 }
 
-// isDay reports whether a text begins with a date, followed by nothing, "T" or a blank.
+// isDay reports whether a text begins with a date that is followed by nothing, "T" or a blank.
 func isDay(at string) bool {
 	const shape = "dddd-dd-dd"
 	if len(at) < len(shape) || len(at) > len(shape) && at[len(shape)] != 'T' && at[len(shape)] != ' ' {
@@ -171,8 +172,8 @@ func isDay(at string) bool {
 	return true
 }
 
-// ShortIDs are prefixes of ids, all of one length, of which no two are the same unless the ids are: at least 8
-// characters, and whole ids where they are not much longer.
+// ShortIDs returns prefixes of ids that are unique for different ids and all have the same length, at least 8
+// characters. If the ids are not much longer than that, it returns the whole ids.
 //
 //	8be2a280-1d1c-4d0a-9d3e-1f0e8e9b7c11 -> 8be2a280
 func ShortIDs(ids []string) []string {

@@ -4,43 +4,45 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Call is one entry into the plugin: whose memory, which generation of it, until when, and the host behind it.
+// Call is one call of an operation: its scope and generation, its deadline, and access to the host.
 type Call struct {
 	// Op is the operation's name.
 	Op string
 	// Scope is empty in health.
 	Scope abi.MemoryScope
-	// Generation of the scope's memory, from 1. It belongs into every native id: a reset starts the next one.
+	// Generation is the generation of the scope's memory, from 1. Every native id must contain it, because a reset
+	// starts the next one.
 	Generation int64
-	// ReadOnly tells the mode. The host enforces it; a plugin need not ask.
+	// ReadOnly reports the mode. The host enforces it, so a plugin need not check.
 	ReadOnly bool
-	// DeadlineMS is what was left of the call's time when it entered, in ms.
+	// DeadlineMS is the time that the call had left when it entered the plugin, in ms.
 	DeadlineMS int64
-	// Now is the host's clock, RFC 3339 in UTC: virtual under replay.
+	// Now is the host's clock, RFC 3339 in UTC. Under replay it is the recorded time.
 	Now string
-	// Resume is set when a write that was partial is to be finished.
+	// Resume is set to finish a partial write.
 	Resume *abi.Resume
-	// Again is set on a write of an event of which the backend kept nothing the first time.
+	// Again is set on a write whose event the backend received before without keeping anything of it.
 	Again bool
-	// AskItems is the host's wish for the number of items that a retrieval asks the backend for; 0: it has none.
+	// AskItems is how many items the host would like a retrieval to request from the backend; 0: no preference.
 	// ItemsFor uses it.
 	AskItems int64
 
 	host   Host
 	body   []byte
-	spare  []byte // what was handed back
-	values []byte // of the page of state that was listed last
+	spare  []byte // memory given back by Reuse
+	values []byte // values of the last page of state
 }
 
-// NewCall opens a call on a host. The wasm build does it in Serve, unit tests by package sdktest.
+// NewCall returns a call on a host. Serve uses it in a module; package sdktest uses it in unit tests.
 func NewCall(host Host, e *abi.Envelope) *Call {
 	return &Call{Op: e.Op, Scope: e.Scope, Generation: e.Generation, ReadOnly: e.Mode.ReadOnly,
 		DeadlineMS: e.DeadlineMS,
 		Now:        e.Now, Resume: e.Resume, Again: e.Again, AskItems: e.Items, host: host, body: e.Body}
 }
 
-// ItemsFor is how many items a retrieval asks its backend for: the budget's max_items, else the number that the host
-// derives from max_tokens (by the limit in the manifest that has tokens_per_item), else the provider's own.
+// ItemsFor returns how many items a retrieval should request from its backend: the budget's max_items if set, else the
+// number that the host derives from max_tokens (by the manifest's limit with tokens_per_item), else own, which is the
+// provider's default.
 //
 //	max_items 5                          5
 //	max_tokens 800, 40 tokens an item    20
@@ -55,11 +57,11 @@ func (c *Call) ItemsFor(budget abi.ContextBudget, own int64) int64 {
 	return own
 }
 
-// Body is the request as it came, one JSON value. It is valid until the operation returns and must not be changed.
+// Body is the unparsed request, one JSON value. It is valid until the operation returns and must not be changed.
 func (c *Call) Body() []byte { return c.body }
 
-// Config returns the provider's name, kind and validated config block. It is read once and stays the same for the life
-// of an instance; the caller must not change it.
+// Config returns the provider's name, kind and validated config block. It is read once per instance; the caller must
+// not change it.
 func (c *Call) Config() (*abi.GuestConfig, error) {
 	m := c.host.Memo()
 	if m.config == nil {
@@ -72,8 +74,8 @@ func (c *Call) Config() (*abi.GuestConfig, error) {
 	return m.config, nil
 }
 
-// Settings returns the result of parse for the configuration. parse runs once in the life of an instance, or again if
-// it failed; a module has one type T.
+// Settings returns the configuration as parsed by parse, which runs once per instance, and again after an error. A
+// module has one type T.
 func Settings[T any](c *Call, parse func(*abi.GuestConfig) (*T, error)) (*T, error) {
 	m := c.host.Memo()
 	if kept, ok := m.settings.(*T); ok {
@@ -91,23 +93,23 @@ func Settings[T any](c *Call, parse func(*abi.GuestConfig) (*T, error)) (*T, err
 	return settings, nil
 }
 
-// Remaining is what is left of the call's time, in ms; 0 when it is over.
+// Remaining is the time that the call has left, in ms; 0 after its deadline.
 func (c *Call) Remaining() int64 { return c.host.Deadline() }
 
-// Log writes to the host's log: level is one of abi.LogDebug to abi.LogError. Volume is limited; secrets are removed by
-// the host.
+// Log writes to the host's log; level is one of abi.LogDebug to abi.LogError. The host limits the volume and removes
+// secrets.
 func (c *Call) Log(level int32, text string) { c.host.Log(level, []byte(text)) }
 
-// take pulls a packed result: its JSON head goes into head, its body is returned. An error object is returned as
+// take pulls a packed result. It decodes the JSON head into head and returns the body. An error object is returned as
 // *abi.Error.
 func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	bodyLen, headLen, isError := abi.Unpack(packed)
 	n := int(headLen) + int(bodyLen)
 	data := c.spare
 	switch most := cap(data); {
-	case n < most/8 || most == 0: // a short answer between two pages leaves it to the next page
+	case n < most/8 || most == 0: // a short answer between two pages leaves the memory to the next page
 		data = make([]byte, n)
-	case n > most: // each use costs the head's bytes, which are not handed back
+	case n > most: // each use loses the head's bytes, which are not given back
 		data, c.spare = make([]byte, n, 2*n), nil
 	default:
 		data, c.spare = data[:n], nil
@@ -129,7 +131,7 @@ func (c *Call) take(packed uint64, head abi.Decodable) ([]byte, error) {
 	return data[headLen:], nil
 }
 
-// Reuse gives back the body of an answer that is no longer needed; the next answer is read into its memory. A loop over
-// pages calls it after each page, since memory is otherwise freed at the end of an operation. Strings decoded from the
-// body refer to it, so whatever is kept, such as a cursor, must be copied first (strings.Clone).
+// Reuse gives back the body of an answer that is no longer needed; the next answer is read into its memory. Call it
+// after each page of a loop, because memory is otherwise freed only at the end of an operation. Strings decoded from
+// the body refer to it, so copy whatever is kept, such as a cursor, first (strings.Clone).
 func (c *Call) Reuse(body []byte) { c.spare = body[:0] }

@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Context is the element in which an agent gets its memory:
+// Context describes the element in which an agent gets its memory:
 //
 //	<memory-context backend="full_history" scope="run/persona" condition_kind="control">
 //	...
@@ -15,25 +15,24 @@ import (
 type Context struct {
 	Backend string
 	Scope   abi.MemoryScope
-	// Kind is written out for controls only.
+	// Kind is shown for controls only.
 	Kind abi.ConditionKind
-	// Frame is how much the context has beside the memories' own words. Empty means abi.FrameFull.
+	// Frame says how much the context has in addition to the memories' own words. Empty means abi.FrameFull.
 	Frame abi.Frame
-	// UTC says that the text has times, which are in UTC: the element's attribute times tells the reader. A block's
-	// When brings it without being asked.
+	// UTC says that the text contains times, which are in UTC; the element then says so in its attribute times. It is
+	// implied if a block has a When.
 	UTC bool
-	// Arrange puts the blocks that fit into the order in which they are shown, and may give them other headings. It
-	// gets a copy. Nil: they are shown as they come.
+	// Arrange puts the blocks that fit into their final order, and may change their headings. It gets a copy. Nil keeps
+	// the order.
 	Arrange func(blocks []Block) []Block
 }
 
-// ContextOf is the element for a call: the configured provider's name, kind and frame, and the call's scope.
+// ContextOf returns the element for a call: the configured provider's name, kind and frame, and the call's scope.
 func ContextOf(config *abi.GuestConfig, scope abi.MemoryScope) Context {
 	return Context{Backend: config.Provider, Scope: scope, Kind: config.Kind, Frame: config.Frame}
 }
 
-// Wrap puts the element around body, which must be made of escaped text. An empty body gives the empty string and not
-// an empty element.
+// Wrap puts the element around body, which must be escaped text. For an empty body it returns "", not an empty element.
 func (x Context) Wrap(body string) string {
 	if body == "" {
 		return ""
@@ -47,7 +46,7 @@ func (x Context) Wrap(body string) string {
 // contextEnd is the element's closing tag.
 const contextEnd = "</" + abi.ContextTag + ">"
 
-// opened is the element's opening tag with its line end.
+// opened returns the element's opening tag with its line end.
 func (x Context) opened() string {
 	control := ""
 	if x.Kind == abi.KindControl {
@@ -61,9 +60,10 @@ func (x Context) opened() string {
 		EscapeAttr(x.Scope.RunID+"/"+x.Scope.PersonaID) + `"` + control + times + ">\n"
 }
 
-// EscapeText makes text unable to open or close the element: a backslash is put behind each "<", or character that
-// looks like it, that begins such a tag. abi.NextContextTag says what counts as a tag. One at the end that could become
-// a tag with the text that follows is escaped too, so escaped texts may be joined. Other text is returned unchanged.
+// EscapeText escapes text so that it cannot open or close the element: it puts a backslash after each "<", or character
+// that looks like it, that begins such a tag. abi.NextContextTag defines what counts as a tag. A "<" near the end that
+// the following text could complete to a tag is escaped too, so escaped texts may be joined. Other text is returned
+// unchanged.
 func EscapeText(text string) string {
 	end := abi.NextContextTag(text, true)
 	if end < 0 {
@@ -79,14 +79,14 @@ func EscapeText(text string) string {
 	return b.String()
 }
 
-// Named reports whether a message says who spoke. A name of blanks is none.
+// Named reports whether a message says who spoke. A blank name does not count.
 func Named(m *abi.Message) bool { return strings.TrimSpace(m.Name) != "" }
 
-// OneLine replaces line ends and other control characters by blanks, so that a label, a name or an id does not look
-// like a line of its own.
+// OneLine replaces line ends and other control characters by blanks, so that a label, a name or an id cannot start a
+// new line.
 func OneLine(s string) string {
 	plain := true
-	for i := 0; i < len(s) && plain; i++ { // in a guest Map is a call for every character
+	for i := 0; i < len(s) && plain; i++ { // in a guest, strings.Map would cost a call per character
 		plain = s[i] >= ' ' && s[i] < 0x7f
 	}
 	if plain {
@@ -100,8 +100,8 @@ func OneLine(s string) string {
 	}, s)
 }
 
-// EscapeAttr makes text safe inside a double-quoted attribute. Line ends and tabs become blanks, and a character that
-// looks like "<" and begins a tag of the element becomes a character reference.
+// EscapeAttr escapes text for a double-quoted attribute. Line ends and tabs become blanks, and a character that looks
+// like "<" and begins a tag of the element becomes a character reference.
 func EscapeAttr(text string) string {
 	var b strings.Builder
 	for end := abi.NextContextTag(text, false); end >= 0; end = abi.NextContextTag(text, false) {
@@ -118,7 +118,7 @@ func EscapeAttr(text string) string {
 	return b.String()
 }
 
-// escapeAttr writes text without regard to tags of the element.
+// escapeAttr escapes text for an attribute, but ignores tags of the element.
 func escapeAttr(b *strings.Builder, text string) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {

@@ -6,17 +6,17 @@ import (
 	"math/bits"
 )
 
-// Digest is a running SHA-256, for ids and inventories. The zero value is ready.
+// Digest is a running SHA-256, for ids and inventories. The zero value is ready to use.
 //
-// It is here because crypto/sha256 brings the whole FIPS module into a guest: 70 KB, and self-tests at the start of
-// every instance.
+// It exists because crypto/sha256 adds the whole FIPS module to a guest: 70 KB, and self-tests at the start of every
+// instance.
 type Digest struct {
 	state  [8]uint32
 	block  [64]byte
 	length uint64
 }
 
-// Digest256 is the SHA-256 of text, in hex.
+// Digest256 returns the SHA-256 of text, in hex.
 func Digest256(text string) string {
 	var d Digest
 	d.Add(text)
@@ -30,10 +30,10 @@ func DigestBytes(data []byte) string {
 	return d.Hex()
 }
 
-// Add continues with text.
+// Add adds text to the hash.
 func (d *Digest) Add(text string) { d.AddBytes([]byte(text)) }
 
-// AddBytes continues with text.
+// AddBytes adds text to the hash.
 func (d *Digest) AddBytes(text []byte) {
 	if d.length == 0 {
 		d.state = sha256Initial
@@ -53,10 +53,10 @@ func (d *Digest) AddBytes(text []byte) {
 	copy(d.block[:], text)
 }
 
-// Hex is the hash of all that was added, in hex. Nothing may be added afterwards.
+// Hex returns the hash of everything added, in hex. Nothing may be added afterwards.
 func (d *Digest) Hex() string {
 	bitLength := d.length * 8
-	// A one bit, zeros up to the last 8 bytes of a block, and the length.
+	// Padding: a one bit, zeros up to the last 8 bytes of a block, and the length.
 	var tail [72]byte
 	tail[0] = 0x80
 	n := 64 - int((d.length+8)%64)
@@ -83,8 +83,8 @@ var sha256Rounds = [64]uint32{
 	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 }
 
-// compress takes in the first 64 bytes of p. Eight rounds are written out, with the names turned on by one in each, so
-// that nothing is moved about.
+// compress hashes the first 64 bytes of p. Eight rounds are written out, each with its variables rotated by one, so
+// that no values need to be moved.
 func (d *Digest) compress(p []byte) {
 	var w [64]uint32
 	p = p[:64]

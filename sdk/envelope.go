@@ -2,7 +2,7 @@ package sdk
 
 import "github.com/memhost/memhost/abi"
 
-// open reads the host's request. The call's body refers to the request buffer, which nothing overwrites until the guest
+// open reads the host's request. The call's body refers to the request buffer, which is not overwritten until the guest
 // is entered again.
 func open(data []byte, host Host) (*Call, error) {
 	e := new(abi.Envelope)

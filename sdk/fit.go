@@ -6,28 +6,28 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// cutMark ends a block of which only the beginning fitted.
+// cutMark ends a block that was cut.
 const cutMark = "\n[cut to fit the budget]\n"
 
 // Fitted is a context that fits its budget.
 type Fitted struct {
-	// Text is the element, or empty.
+	// Text is the element, or "".
 	Text   string
 	Tokens int64
-	// FrameTokens is the tokens of what Text has beside the memories' own words.
+	// FrameTokens counts the tokens of Text that are not the memories' own words.
 	FrameTokens int64
-	// First and End are the range of blocks kept, half open.
+	// First and End are the range of kept blocks, half open.
 	First, End int
-	// Truncated is true when a block was left out or cut.
+	// Truncated is true if a block was left out or cut.
 	Truncated bool
-	// Cut is true when of the one block kept only the beginning fitted.
+	// Cut is true if only one block was kept, and only its beginning fitted.
 	Cut bool
 
-	shown []*abi.Shown // by item; nil where it is not shown
+	shown []*abi.Shown // by item; nil if the item is not shown
 }
 
-// Mark sets Shown in the evidence of a result, by its rank. first is the item of rank 1: 0, or First where only blocks
-// that were kept have evidence.
+// Mark sets Shown in the evidence of a result, by its rank. first is the item of rank 1: 0, or First if only kept
+// blocks have evidence.
 func (f Fitted) Mark(evidence []abi.Evidence, first int) {
 	for i := range evidence {
 		e := &evidence[i]
@@ -38,18 +38,17 @@ func (f Fitted) Mark(evidence []abi.Evidence, first int) {
 	}
 }
 
-// Result is the answer of format_context. evidence is the request's; it is marked.
+// Result returns the answer of format_context. evidence is the request's evidence; Result sets its Shown.
 func (f Fitted) Result(evidence []abi.Evidence) *abi.FormatResult {
 	f.Mark(evidence, 0)
 	return &abi.FormatResult{FormattedContext: f.Text, TokenCount: f.Tokens, Truncated: f.Truncated, Evidence: evidence}
 }
 
 // FitNewest keeps as many of the last blocks as the budget's max_tokens and max_items allow, in order. Each block ends
-// with a line end and is made of escaped text. If not even the last one fits whole, its beginning is kept and a mark is
-// added.
+// with a line end and is escaped text. If not even the last block fits, its beginning is kept and marked as cut. The
+// text never has more tokens than max_tokens by the configured tokenizer.
 //
-// The text never has more tokens than max_tokens by the configured tokenizer. When all blocks fit, all are kept;
-// otherwise one block more would have been too much, except that an estimator may count a longer text lower than a
+// It keeps the largest number of blocks that fits. The exception is an estimator that counts a longer text lower than a
 // shorter one (bytes4, at a quarter of characters that are not ASCII).
 func (x Context) FitNewest(c *Call, blocks []Block, budget abi.ContextBudget) Fitted {
 	return x.fit(c, blocks, budget, true)
@@ -60,7 +59,7 @@ func (x Context) FitFirst(c *Call, blocks []Block, budget abi.ContextBudget) Fit
 	return x.fit(c, blocks, budget, false)
 }
 
-// CountBlock is how many tokens a block comes to by itself: some more than its share of a whole context.
+// CountBlock returns the token count of a single block, which is slightly more than its share of a whole context.
 func (x Context) CountBlock(c *Call, b Block) int64 {
 	b.first = true
 	b.render(x.Frame)
@@ -82,16 +81,16 @@ func (x Context) fit(c *Call, blocks []Block, budget abi.ContextBudget, newest b
 	return f.fit(budget)
 }
 
-// fitting looks for the largest number of blocks that fits.
+// fitting finds the largest number of blocks that fits.
 type fitting struct {
 	Context
 	call   *Call
 	blocks []Block
-	items  int  // how many, as far as blocks have any
-	newest bool // the last blocks count first
+	items  int  // maximum number of blocks, by item limits
+	newest bool // keep the last blocks instead of the first
 }
 
-// kept is the range of n blocks.
+// kept returns the range of blocks if n are kept.
 func (f *fitting) kept(n int) (first, end int) {
 	if f.newest {
 		return len(f.blocks) - n, len(f.blocks)
@@ -99,7 +98,7 @@ func (f *fitting) kept(n int) (first, end int) {
 	return 0, n
 }
 
-// nth is the block that n+1 blocks have and n have not.
+// nth returns the block that is kept with n+1 blocks but not with n.
 func (f *fitting) nth(n int) *Block {
 	if f.newest {
 		return &f.blocks[len(f.blocks)-1-n]
@@ -107,17 +106,17 @@ func (f *fitting) nth(n int) *Block {
 	return &f.blocks[n]
 }
 
-// composed is the element with some of the blocks.
-type composed struct {
+// composition is the element with some of the blocks.
+type composition struct {
 	text  string
 	shown []*abi.Shown // by item
-	order []int        // of the items in text
+	order []int        // tokens of the items in text
 }
 
 // with composes n blocks.
-func (f *fitting) with(n int) composed {
+func (f *fitting) with(n int) composition {
 	if n == 0 {
-		return composed{}
+		return composition{}
 	}
 	first, end := f.kept(n)
 	kept, size := f.blocks[first:end], 256 // the tags
@@ -127,7 +126,7 @@ func (f *fitting) with(n int) composed {
 	for i := range kept {
 		size += len(kept[i].body) + len(kept[i].Heading) + len("m1000 ")
 	}
-	c := composed{shown: make([]*abi.Shown, f.items), order: make([]int, 0, n)}
+	c := composition{shown: make([]*abi.Shown, f.items), order: make([]int, 0, n)}
 	labels, heading, above := f.labels(kept), "", new(Block)
 	b := append(make([]byte, 0, size), f.opened()...)
 	for i := range kept {
@@ -163,7 +162,7 @@ func (f *fitting) with(n int) composed {
 	return c
 }
 
-// labels are the numbers of the items' labels, nil where the frame has none.
+// labels returns the numbers of the items' labels, or nil if the frame has none.
 func (f *fitting) labels(kept []Block) []int {
 	if f.Frame != abi.FrameCompact {
 		return nil
@@ -179,7 +178,7 @@ func (f *fitting) labels(kept []Block) []int {
 	return labels
 }
 
-// split is the item of which n blocks have a part only, or -1.
+// split returns the item of which n blocks include only a part, or -1.
 func (f *fitting) split(n int) int {
 	if n > 0 && n < len(f.blocks) && f.nth(n).Item == f.nth(n-1).Item {
 		return f.nth(n).Item
@@ -187,16 +186,16 @@ func (f *fitting) split(n int) int {
 	return -1
 }
 
-// fitted is the context with n blocks, composed, of so many tokens.
-func (f *fitting) fitted(n int, c composed, tokens int64) Fitted {
+// fitted returns the context of n blocks, given its text and token count.
+func (f *fitting) fitted(n int, c composition, tokens int64) Fitted {
 	first, end := f.kept(n)
 	return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c, tokens), First: first, End: end,
 		Truncated: n < len(f.blocks), shown: c.shown}
 }
 
-// frameTokens counts what a text of so many tokens has beside the items' own words. An estimator may count a part higher
-// than the whole.
-func (f *fitting) frameTokens(c composed, tokens int64) int64 {
+// frameTokens counts the tokens that are not the items' own words, given the total. An estimator may count a part
+// higher than the whole.
+func (f *fitting) frameTokens(c composition, tokens int64) int64 {
 	var frame []byte
 	at := int64(0)
 	for _, item := range c.order {
@@ -217,7 +216,7 @@ func (f *fitting) fit(budget abi.ContextBudget) Fitted {
 		return f.fitted(most, all, tokens)
 	}
 	limit := *budget.MaxTokens
-	good, bad := 0, most // numbers of blocks that fit and that do not
+	good, bad := 0, most // largest number of blocks known to fit, and smallest known not to
 	at := f.guess(limit)
 	for step := 1; bad-good > 1; step *= 2 {
 		if at <= good || at >= bad {
@@ -237,7 +236,8 @@ func (f *fitting) fit(budget abi.ContextBudget) Fitted {
 	return f.fitted(good, f.with(good), tokens)
 }
 
-// guess is how many blocks fit by the sum of their counts. Tokenizers do not add up: the count of the whole decides.
+// guess estimates how many blocks fit from the sum of their counts. Token counts do not add up exactly, so the count of
+// the whole text decides.
 func (f *fitting) guess(limit int64) int {
 	sum := f.call.CountTokens(f.Wrap("\n"))
 	for n := range f.blocks {
@@ -248,8 +248,8 @@ func (f *fitting) guess(limit int64) int {
 	return len(f.blocks)
 }
 
-// cut keeps the beginning of the one block that counts first, where not even that fits whole. It must have some of the
-// memory's own words.
+// cut keeps the beginning of the most important block if the whole block does not fit. The beginning must include some
+// of the memory's own words.
 func (f *fitting) cut(limit int64) Fitted {
 	first, end := f.kept(1)
 	c := f.with(1)

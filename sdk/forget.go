@@ -2,8 +2,8 @@ package sdk
 
 import "github.com/memhost/memhost/abi"
 
-// Forgets reports whether a request by session or by time means an event with this session and timestamp. A request by
-// ids means no event in this way.
+// Forgets reports whether a request by session or by time covers an event with this session and timestamp. It returns
+// false for a request by ids.
 func Forgets(r *abi.ForgetRequest, sessionID, timestamp string) bool {
 	switch {
 	case r.SessionID != "":

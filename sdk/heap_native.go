@@ -2,11 +2,11 @@
 
 package sdk
 
-// makeRoom is for a guest's heap only.
+// makeRoom does nothing outside a guest.
 func makeRoom() {}
 
-// Room is for a guest's heap only.
+// Room does nothing outside a guest.
 func Room(int) {}
 
-// Rest is for a guest's heap only.
+// Rest does nothing outside a guest.
 func Rest() {}

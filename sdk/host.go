@@ -2,8 +2,8 @@ package sdk
 
 import "github.com/memhost/memhost/abi"
 
-// Host is the raw boundary: the imports of module "memhost" as ABI.md specifies them. A packed result is read by Pull.
-// The byte slices passed in belong to the caller: a Host neither changes nor keeps them.
+// Host is the low-level interface to the host: the imports of module "memhost" as ABI.md specifies them. Pull reads a
+// packed result. The byte slices passed in belong to the caller: a Host neither changes nor keeps them.
 type Host interface {
 	Pull(dst []byte) int
 	Config() uint64
@@ -19,11 +19,12 @@ type Host interface {
 	StateRead(request []byte) uint64
 	HTTPSend(head, body []byte) uint64
 	BoltRun(head []byte) uint64
-	// Memo is no import: it is the memory of the instance behind which this host stands.
+	// Memo is not an import. It is the memory of the instance that uses this host.
 	Memo() *Memo
 }
 
-// Memo keeps, for the life of an instance, what it made of its configuration. The zero value is ready.
+// Memo caches, for the life of an instance, its configuration and what it derived from it. The zero value is ready to
+// use.
 type Memo struct {
 	config   *abi.GuestConfig
 	settings any

@@ -1,27 +1,27 @@
 package sdk
 
-// IDRules describe the ids that a backend accepts. NativeID maps onto them injectively: two different lists of parts
-// never give the same id.
+// IDRules describe the ids that a backend accepts. NativeID maps lists of parts to ids so that two different lists
+// never get the same id.
 type IDRules struct {
-	// Plain tells which bytes stand for themselves. Escape and Separator are never plain, whatever it says.
+	// Plain reports which bytes are copied unescaped. Escape and Separator are always escaped, whatever it returns.
 	Plain func(byte) bool
-	// Escape begins an escaped byte: Escape and two lower-case hex digits. It must be allowed by the backend.
+	// Escape begins an escaped byte: Escape and two lower-case hex digits. The backend must allow it.
 	Escape byte
-	// Separator stands between parts. It must be allowed by the backend and differ from Escape.
+	// Separator separates parts. The backend must allow it, and it must differ from Escape.
 	Separator byte
-	// Max is the longest id, in bytes; 0 means no bound. A longer id becomes Escape, "h" and the hex SHA-256 of the
-	// whole id, so Max is at least 66.
+	// Max is the maximum length of an id, in bytes; 0 means no limit. A longer id is replaced by Escape, "h" and the
+	// hex SHA-256 of the whole id, so Max must be at least 66.
 	Max int
 }
 
-// AlphaNumeric is a Plain for backends that keep upper and lower case apart.
+// AlphaNumeric is a Plain for backends that distinguish upper and lower case.
 func AlphaNumeric(b byte) bool { return LowerNumeric(b) || b >= 'A' && b <= 'Z' }
 
-// LowerNumeric is a Plain for backends that fold case: upper-case letters are escaped.
+// LowerNumeric is a Plain for backends that ignore case: upper-case letters are escaped.
 func LowerNumeric(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
 
-// NativeID joins parts to one id within the rules. An empty part stays recognisable, since the separators around it
-// remain; a single empty part is Escape alone, and only no parts at all give the empty string.
+// NativeID joins parts to one id within the rules. Empty parts are preserved by their separators; a single empty part
+// becomes Escape alone. Only an empty list gives "".
 func NativeID(r IDRules, parts ...string) string {
 	const digits = "0123456789abcdef"
 	if len(parts) == 1 && parts[0] == "" {

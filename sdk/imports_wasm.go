@@ -46,8 +46,8 @@ func importHTTPSend(head unsafe.Pointer, headLen uint32, body unsafe.Pointer, bo
 //go:wasmimport memhost bolt_run
 func importBoltRun(head unsafe.Pointer, headLen uint32) uint64
 
-// wasmHost calls the module's imports. An import that a plugin does not use is not linked, so it is absent from the
-// module's import section.
+// wasmHost calls the module's imports. Imports that a plugin does not use are not linked, so they are absent from the
+// module.
 type wasmHost struct{}
 
 func base(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }

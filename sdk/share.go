@@ -6,10 +6,10 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// Shares is the order in which items of several sections are kept within a budget, as places in sections. sections[i] is
-// the section of item i, sizes[i] how much it needs (tokens, bytes, or 1), weights[s] the share of section s. Items of a
-// section keep their order. A section that has nothing left gives its share to the others, and an item that is larger
-// than its section's share waits for the smaller ones of other sections.
+// Shares returns the order in which to take items of several sections until a budget is used up, as indexes of items.
+// sections[i] is the section of item i, sizes[i] its size (in tokens, bytes, or 1 to count items), and weights[s] the
+// share of section s. Items of a section keep their order. When a section has no items left, the others get its share.
+// An item that is larger than its section's share waits for smaller items of other sections.
 //
 //	4 texts and 4 notes of one size, weights 1, 1     text, note, text, note, ...
 //	4 texts and 1 note, weights 1, 1                  text, note, text, text, text
@@ -26,7 +26,8 @@ func Shares(sections []int, sizes, weights []int64) []int {
 			if len(left[s]) == 0 {
 				continue
 			}
-			// The smallest used/weight with its next item is next (D'Hondt's method, by size), compared crosswise.
+			// The section with the smallest used/weight, including its next item, is next (D'Hondt's method, by size).
+			// Fractions are compared by cross-multiplication.
 			with := used[s] + max(1, sizes[left[s][0]])
 			if next < 0 || with*weights[next] < need*weights[s] {
 				next, need = s, with
@@ -37,9 +38,9 @@ func Shares(sections []int, sizes, weights []int64) []int {
 	return order
 }
 
-// FitShares is FitFirst for blocks of several sections, each of which has a share of the budget (Shares; a block's size
-// is the length of its text). sections[i] is the section of blocks[i]. They are shown in the order of blocks, or as
-// x.Arrange puts that.
+// FitShares is FitFirst for blocks of several sections that share the budget (see Shares; a block's size is the length
+// of its text). sections[i] is the section of blocks[i]. They are shown in the order of blocks, or as x.Arrange orders
+// them.
 func (x Context) FitShares(c *Call, blocks []Block, sections []int, weights []int64,
 	budget abi.ContextBudget) Fitted {
 	sizes := make([]int64, len(blocks))

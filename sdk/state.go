@@ -4,7 +4,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// AnyVersion as Put's expected version writes whatever the key holds now; 0 means that the key must be absent.
+// AnyVersion as Put's expected version overwrites the key whatever its version; 0 means that the key must be absent.
 const AnyVersion = abi.AnyVersion
 
 // Item is one key of the scope's state.
@@ -13,7 +13,7 @@ type Item struct {
 	Version int64
 	// Size is the value's length in bytes.
 	Size int64
-	// Value is nil where values were not asked for.
+	// Value is nil if values were not requested.
 	Value []byte
 }
 
@@ -38,7 +38,7 @@ func (c *Call) Put(key string, value []byte, expected int64) error {
 	return err
 }
 
-// Delete removes every key and log whose name begins with prefix, and returns how many values and entries those were.
+// Delete removes every key and log whose name begins with prefix, and returns the number of removed values and entries.
 // The empty prefix removes everything.
 func (c *Call) Delete(prefix string) (int64, error) {
 	var head abi.StateDeleted
@@ -46,7 +46,7 @@ func (c *Call) Delete(prefix string) (int64, error) {
 	return head.Deleted, err
 }
 
-// List returns a page of keys, with their values where the request asks for them, in byte order, and whether there are
+// List returns a page of keys in byte order, with their values if the request asks for them, and whether there are
 // more.
 func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	var head abi.StateList
@@ -70,15 +70,15 @@ func (c *Call) List(r abi.StateListRequest) ([]Item, bool, error) {
 	return items, head.More, nil
 }
 
-// ReuseValues is Reuse for the values of the page that List returned last, when nothing refers to them any more. The
-// keys stay valid.
+// ReuseValues gives back the values of the page that List returned last, as Reuse does. Nothing may refer to them any
+// more; the keys stay valid.
 func (c *Call) ReuseValues() {
 	c.Reuse(c.values)
 	c.values = nil
 }
 
-// Each calls f with every key of a list, page by page, until it returns an error. What f writes under the prefix may be
-// seen or not.
+// Each calls f for every key of a list, page by page, until f returns an error. Keys that f writes under the prefix may
+// or may not be visited.
 func (c *Call) Each(r abi.StateListRequest, f func(Item) error) error {
 	for more := true; more; {
 		var items []Item

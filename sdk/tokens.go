@@ -4,7 +4,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// CountTokens counts text by the tokenizer of the configuration.
+// CountTokens counts the tokens of text with the configured tokenizer.
 func (c *Call) CountTokens(text string) int64 { return c.host.TokensCount([]byte(text)) }
 
 // FitTokens returns the longest prefix of text, ending between characters, that has at most max tokens, and its count.

@@ -7,8 +7,8 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Labels lists which of the labels scenario, context and attribute a request names, and every filter in byte order.
-// With filters.cross_context true the context is not to be used, and not among them.
+// Labels returns which of the labels scenario, context and attribute a request sets, and its filters, in byte order.
+// With filters.cross_context true the context is not used as a filter, so it is left out.
 func Labels(r *abi.RetrieveRequest) []string {
 	var names []string
 	if r.Scenario != "" {
@@ -28,12 +28,12 @@ func Labels(r *abi.RetrieveRequest) []string {
 	return names
 }
 
-// CrossContext reports whether a request asks deliberately not to be filtered by its context.
+// CrossContext reports whether a request asks not to be filtered by its context.
 func CrossContext(r *abi.RetrieveRequest) bool {
 	return len(r.Filters) > 0 && string(r.Filters["cross_context"]) == "true"
 }
 
-// Filters is a trace's filters_applied where all labels are applied in one way.
+// Filters returns a trace's filters_applied if all labels are applied in the same way.
 func Filters(labels []string, how abi.FilterMode) map[string]string {
 	filters := make(map[string]string, len(labels))
 	for _, name := range labels {
@@ -42,8 +42,8 @@ func Filters(labels []string, how abi.FilterMode) map[string]string {
 	return filters
 }
 
-// Report sets the trace's token_count, truncated, budget_shortfall (in tokens), and budget_applied for what the
-// formatter applies. BudgetApplied is a map afterwards, also if it is empty.
+// Report sets the trace's token_count, truncated and budget_shortfall (in tokens), and budget_applied for the fields
+// that the formatter applies. BudgetApplied is never nil afterwards.
 func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
 	t.TokenCount, t.FrameTokens, t.Truncated = Ptr(f.Tokens), Ptr(f.FrameTokens), Ptr(f.Truncated)
 	t.BudgetApplied = map[string]abi.BudgetUse{}
@@ -61,7 +61,7 @@ func (f Fitted) Report(t *abi.Trace, budget abi.ContextBudget) {
 	}
 }
 
-// Put sets a member of a map, and makes the map if it is nil.
+// Put sets a member of a map, which it creates if it is nil.
 //
 //	sdk.Put(&trace.Details, "items_shown", sdk.Number(3))   details: {"items_shown":3}
 func Put[T any](members *map[string]T, name string, value T) {
@@ -71,15 +71,15 @@ func Put[T any](members *map[string]T, name string, value T) {
 	(*members)[name] = value
 }
 
-// Text is a JSON string, for the free fields of a trace.
+// Text returns s as a JSON string, for the free fields of a trace.
 func Text(s string) abi.Raw {
 	var e wirejson.Encoder
 	e.Str(s)
 	return e.Bytes()
 }
 
-// Number is a JSON number, for the free fields of a trace.
+// Number returns n as a JSON number, for the free fields of a trace.
 func Number(n int64) abi.Raw { return strconv.AppendInt(nil, n, 10) }
 
-// Itoa is n in decimal: Itoa(-7) is "-7".
+// Itoa formats n in decimal: Itoa(-7) is "-7".
 func Itoa[T int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }

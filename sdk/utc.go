@@ -1,12 +1,12 @@
 package sdk
 
-// UTC is an RFC 3339 time in UTC: "2026-03-06T00:00:00Z" of "2026-03-06T01:00:00+01:00". A time that is in UTC already
-// and any other text are returned unchanged.
+// UTC converts an RFC 3339 time to UTC: "2026-03-06T01:00:00+01:00" becomes "2026-03-06T00:00:00Z". A time in UTC, and
+// any other text, is returned unchanged.
 //
-// A hook records its computer's local time and an import records UTC. Contexts show all times in UTC, so that the turns
-// of one person do not seem to run backwards.
+// A hook records its computer's local time, an import records UTC; contexts show all times in UTC, so that the turns of
+// one person appear in order.
 func UTC(at string) string {
-	// Package time would add more to a module than there is room for. The date changes by one day at most.
+	// Package time would add too much to a module. The date changes by at most one day.
 	n := len(at) - len("+01:00")
 	if n < len("2026-03-01T09:30") || at[n] != '+' && at[n] != '-' || at[n+3] != ':' {
 		return at

@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// MaxDepth is how deep arrays and objects may nest in a text unless Limit sets less.
+// MaxDepth is the limit of nested arrays and objects unless Limit sets a lower one.
 const MaxDepth = 64
 
 // Type is the kind of a value.
 type Type uint8
 
-// The types of values; Invalid is the end of the text, or what begins no value.
+// The types of values. Invalid means the end of the text, or a byte that cannot start a value.
 const (
 	Invalid Type = iota
 	String
@@ -23,32 +23,32 @@ const (
 	Object
 )
 
-// String is the type's name: "string", "object", ...
+// String returns the type's name: "string", "object", ...
 func (t Type) String() string {
 	return [...]string{"invalid", "string", "number", "null", "bool", "array", "object"}[t]
 }
 
-// Raw is one value as it is in the text.
+// Raw is one value as it appears in the text.
 type Raw []byte
 
-// Type is the type of the value.
+// Type returns the type of the value.
 func (r Raw) Type() Type {
 	d := Decoder{text: r}
 	return d.Next()
 }
 
-// SyntaxError says where a text stops being JSON.
+// SyntaxError says where and why a text is not JSON.
 type SyntaxError struct {
-	// At is the offset of the byte that does not fit, or the length of the text where it ends too early.
+	// At is the offset of the unexpected byte, or the length of a text that ends too early.
 	At int
-	// What is the complaint, without the place.
+	// What describes the problem, without the position.
 	What string
 }
 
-// Error says what is wrong, and where: unexpected '}' at byte 14.
+// Error describes the problem and its position: unexpected '}' at byte 14.
 func (e *SyntaxError) Error() string { return e.What + " at byte " + strconv.Itoa(e.At) }
 
-// Unwrap makes a text that ends too early an io.ErrUnexpectedEOF.
+// Unwrap returns io.ErrUnexpectedEOF for a text that ends too early.
 func (e *SyntaxError) Unwrap() error {
 	if e.What == endOfInput {
 		return io.ErrUnexpectedEOF
@@ -61,7 +61,7 @@ const (
 	nestedDeep = "nested too deep"
 )
 
-// DepthError reports whether err, as a Decoder returned it, says that a text nests deeper than the limit, and where.
+// DepthError reports whether a Decoder returned err because a text nests too deeply, and the offset where it does.
 func DepthError(err error) (at int, is bool) {
 	e, ok := err.(*SyntaxError) //nolint:errorlint // errors.As brings reflection into a guest
 	if !ok || e.What != nestedDeep {
@@ -70,38 +70,38 @@ func DepthError(err error) (at int, is bool) {
 	return e.At, true
 }
 
-// Decoder reads one text from its beginning to its end. After an error its place is of no use.
+// Decoder reads one text from start to end. It must not be used after an error.
 type Decoder struct {
 	text   []byte
 	at     int
-	depth  int // how many arrays and objects it is in
+	depth  int // number of open arrays and objects
 	limit  int
 	copies bool
 }
 
-// DecodeBytes reads text. Strings and names without escapes refer to it, so it must not change as long as they are in
-// use; Copying is for a text that does.
+// DecodeBytes returns a decoder of text. Strings and names without escapes refer to text, so it must not change while
+// they are in use; if it may change, use Copying.
 func DecodeBytes(text []byte) *Decoder { return &Decoder{text: text, limit: MaxDepth} }
 
-// DecodeStr reads text.
+// DecodeStr returns a decoder of text.
 func DecodeStr(text string) *Decoder { return DecodeBytes([]byte(text)) }
 
 // Valid reports whether text is one JSON value.
 func Valid(text []byte) bool { return DecodeBytes(text).Validate() == nil }
 
-// Limit sets how deep arrays and objects may nest, at most MaxDepth. It returns d.
+// Limit sets the maximum nesting of arrays and objects, at most MaxDepth. It returns d.
 func (d *Decoder) Limit(levels int) *Decoder {
 	d.limit = min(levels, MaxDepth)
 	return d
 }
 
-// Copying makes the strings that are read copies of the text. It returns d.
+// Copying makes d copy the strings that it returns. It returns d.
 func (d *Decoder) Copying() *Decoder {
 	d.copies = true
 	return d
 }
 
-// Keep returns a part of the text as it may be kept: itself, or a copy where d is Copying.
+// Keep returns a part of the text in a form that may be kept: a copy if d is Copying, otherwise the part itself.
 func (d *Decoder) Keep(part Raw) Raw {
 	if d.copies {
 		return append(Raw(nil), part...)
@@ -109,7 +109,7 @@ func (d *Decoder) Keep(part Raw) Raw {
 	return part[:len(part):len(part)]
 }
 
-// Next tells the type of the next value and reads nothing.
+// Next returns the type of the next value without reading it.
 func (d *Decoder) Next() Type {
 	switch c := d.peek(); c {
 	case '"':
@@ -130,7 +130,7 @@ func (d *Decoder) Next() Type {
 	}
 }
 
-// AtEnd tells that nothing but blanks is left.
+// AtEnd reports whether only blanks are left.
 func (d *Decoder) AtEnd() bool {
 	d.peek()
 	return d.at == len(d.text)
@@ -173,7 +173,7 @@ func (d *Decoder) Bool() (bool, error) {
 	return false, d.literal("false")
 }
 
-// Int64 reads a whole number, written without point and exponent.
+// Int64 reads an integer, written without point and exponent.
 func (d *Decoder) Int64() (int64, error) {
 	raw, err := d.Num()
 	if err != nil {
@@ -186,7 +186,7 @@ func (d *Decoder) Int64() (int64, error) {
 	return n, nil
 }
 
-// Int is Int64 for a number that fits an int.
+// Int reads an integer that fits an int; see Int64.
 func (d *Decoder) Int() (int, error) {
 	n, err := d.Int64()
 	if err == nil && int64(int(n)) != n {
@@ -195,7 +195,7 @@ func (d *Decoder) Int() (int, error) {
 	return int(n), err
 }
 
-// Float64 reads a number; one that is too large for the type is an error.
+// Float64 reads a number. A number that is too large for the type is an error.
 func (d *Decoder) Float64() (float64, error) {
 	raw, err := d.Num()
 	if err != nil {
@@ -208,7 +208,7 @@ func (d *Decoder) Float64() (float64, error) {
 	return x, nil
 }
 
-// Num reads a number and returns it as it is. The bytes are the text's.
+// Num reads a number and returns its bytes, which are part of the text.
 func (d *Decoder) Num() (Raw, error) {
 	d.peek()
 	begin := d.at
@@ -218,13 +218,13 @@ func (d *Decoder) Num() (Raw, error) {
 	return Raw(d.text[begin:d.at]), nil
 }
 
-// Raw reads a value of any type and returns it as it is. The bytes are the text's.
+// Raw reads a value of any type and returns its bytes, which are part of the text.
 func (d *Decoder) Raw() (Raw, error) {
 	raw, _, err := d.RawLevels()
 	return raw, err
 }
 
-// RawLevels is Raw that also tells how many levels of arrays and objects the value has: none for a string, one for an
+// RawLevels is Raw that also returns the number of levels of arrays and objects in the value: 0 for a string, 1 for an
 // array of strings.
 func (d *Decoder) RawLevels() (raw Raw, levels int, err error) {
 	d.peek()
@@ -235,7 +235,7 @@ func (d *Decoder) RawLevels() (raw Raw, levels int, err error) {
 	return Raw(d.text[begin:d.at]), levels, nil
 }
 
-// RawAppend is Raw, appended to dst.
+// RawAppend appends a value of any type to dst.
 func (d *Decoder) RawAppend(dst Raw) (Raw, error) {
 	raw, err := d.Raw()
 	return append(dst, raw...), err
@@ -247,7 +247,7 @@ func (d *Decoder) Skip() error {
 	return err
 }
 
-// peek goes to the next byte that is no blank and returns it, or 0 at the end.
+// peek advances to the next byte that is not blank and returns it, or 0 at the end.
 func (d *Decoder) peek() byte {
 	if d.at < len(d.text) && d.text[d.at] > ' ' {
 		return d.text[d.at]
@@ -258,7 +258,7 @@ func (d *Decoder) peek() byte {
 	return d.text[d.at]
 }
 
-// unblank finds the first byte from i on that is no blank, or the end.
+// unblank returns the index of the first byte from i on that is not blank, or the length of the text.
 func unblank(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t') {
 		i++
@@ -321,7 +321,7 @@ func (d *Decoder) skipNumber() error {
 	return nil
 }
 
-// skipDigits reads one digit or more.
+// skipDigits skips one or more digits.
 func (d *Decoder) skipDigits() error {
 	begin := d.at
 	for d.at < len(d.text) && isDigit(d.text[d.at]) {
@@ -333,10 +333,10 @@ func (d *Decoder) skipDigits() error {
 	return nil
 }
 
-// skip goes past a value and tells how many levels it has. It is where most of a large text passes, so it keeps its
-// place in a variable and calls as little as it can: in a guest each call is counted.
+// skip skips a value and returns its number of levels. Most of a large text is read here, so it keeps its position in a
+// variable and calls as few functions as it can: in a guest each call is counted.
 func (d *Decoder) skip() (levels int, err error) {
-	// Which of the levels below here are objects, a bit each: no recursion, since a guest's stack is small.
+	// One bit per level: whether it is an object. This replaces recursion, because a guest's stack is small.
 	var objects uint64
 	text, outside, deepest := d.text, d.depth, d.depth
 	i, key := d.at, false
@@ -375,7 +375,7 @@ func (d *Decoder) skip() (levels int, err error) {
 			if c == '{' {
 				objects |= 1 << level
 			}
-			// in ASCII each closing bracket stands two behind its opening one
+			// in ASCII each closing bracket is two after its opening one
 			if i = unblank(text, i+1); i == len(text) || text[i] != c+2 {
 				key = c == '{'
 				continue
@@ -399,7 +399,7 @@ func (d *Decoder) skip() (levels int, err error) {
 			}
 			i = d.at
 		}
-		// What follows it: the next element, or the end of the levels that it is the last of.
+		// After a value: the next element, or the end of the levels that this value closes.
 		for {
 			if d.depth == outside {
 				d.at = i
@@ -433,5 +433,5 @@ func (d *Decoder) fail(at int) error {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// view is text as a string, without a copy.
+// view returns text as a string without copying it.
 func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

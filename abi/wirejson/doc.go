@@ -1,8 +1,7 @@
-// Package wirejson reads and writes JSON (RFC 8259) without reflection: what the codecs of package abi, and the
-// modules, are made of.
+// Package wirejson reads and writes JSON (RFC 8259) without reflection. The codecs of package abi and the modules use
+// it.
 //
-// A Decoder takes one value after the other out of a text that is in memory as a whole. A read goes past the value, and
-// past blanks before it:
+// A Decoder reads one value after the other from a text in memory. Each read skips blanks and then consumes the value:
 //
 //	d := DecodeBytes([]byte(`{"id": "m1", "score": 0.81}`))
 //	d.Next()                     Object; nothing is read
@@ -11,7 +10,7 @@
 //	})
 //	d.AtEnd()                    true
 //
-// An Encoder appends one value after the other to a buffer and puts the commas:
+// An Encoder appends one value after the other to a buffer and writes the commas:
 //
 //	var e Encoder
 //	e.ObjStart()
@@ -20,7 +19,7 @@
 //	e.ObjEnd()
 //	e.Bytes()                    {"id":"m1"}
 //
-// It takes for JSON what encoding/json takes for it; tests and fuzzing hold the two to each other. Beyond that: a text
-// nests at most MaxDepth levels, strings that are not UTF-8 are read as they are (the Encoder writes U+FFFD for each
-// bad byte), and half of a surrogate pair is read as U+FFFD.
+// It accepts the same texts as encoding/json; tests and fuzzing compare the two. There are two differences: a text
+// nests at most MaxDepth levels, and strings that are not UTF-8 are read unchanged (the Encoder writes U+FFFD for each
+// bad byte). Half of a surrogate pair is read as U+FFFD.
 package wirejson

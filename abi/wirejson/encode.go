@@ -7,32 +7,32 @@ import (
 	"unsafe"
 )
 
-// Quote returns s as a JSON string, for messages. strconv.Quote would bring Unicode's tables of what can be printed,
-// some 8 KB, into a guest.
+// Quote returns s as a JSON string, for messages. strconv.Quote would add Unicode's tables of printable characters,
+// some 8 KB, to a guest.
 func Quote(s string) string {
 	var e Encoder
 	e.Str(s)
 	return e.String()
 }
 
-// Encoder appends JSON to a buffer and puts the commas. That values and names come in turn, and that every start has
-// its end, is the caller's business. The zero value is ready.
+// Encoder appends JSON to a buffer and writes the commas. It does not check that names and values alternate, or that
+// every start has an end; that is up to the caller. The zero value is ready to use.
 type Encoder struct {
 	buf   []byte
 	depth int
 }
 
-// Bytes returns what was written; it is the buffer itself.
+// Bytes returns the buffer itself, not a copy.
 func (e *Encoder) Bytes() []byte { return e.buf }
 
-// SetBytes sets the buffer; what it holds stays before what is written.
+// SetBytes sets the buffer. Encoding appends to what it contains.
 func (e *Encoder) SetBytes(buf []byte) { e.buf, e.depth = buf, 0 }
 
-// String returns a copy of what was written.
+// String returns a copy of the buffer.
 func (e *Encoder) String() string { return string(e.buf) }
 
-// begin makes room for n bytes, and for a comma, which it puts where one belongs: before a value or a name, except at
-// the beginning of what it is in. What was written last tells: no value ends with one of these bytes.
+// begin makes room for n bytes and a comma, and writes the comma before every value or name but the first of its array
+// or object. The last byte written decides: no value ends with one of these bytes.
 func (e *Encoder) begin(n int) {
 	end := len(e.buf)
 	if cap(e.buf)-end <= n {
@@ -48,7 +48,7 @@ func (e *Encoder) begin(n int) {
 	}
 }
 
-// put writes a byte for which there is room. In a guest an append costs a call.
+// put writes a byte for which begin made room. In a guest an append would cost a call.
 func (e *Encoder) put(c byte) {
 	n := len(e.buf)
 	e.buf = e.buf[:n+1]
@@ -58,7 +58,7 @@ func (e *Encoder) put(c byte) {
 // ObjStart begins an object.
 func (e *Encoder) ObjStart() { e.start('{') }
 
-// FieldStart writes a field's name; its value follows.
+// FieldStart writes a field's name. The caller writes its value next.
 func (e *Encoder) FieldStart(name string) {
 	e.Str(name)
 	e.buf = append(e.buf, ':')
@@ -96,17 +96,17 @@ func (e *Encoder) Bool(v bool) {
 	e.buf = strconv.AppendBool(e.buf, v)
 }
 
-// Int writes a whole number.
+// Int writes an integer.
 func (e *Encoder) Int(v int) { e.Int64(int64(v)) }
 
-// Int64 writes a whole number.
+// Int64 writes an integer.
 func (e *Encoder) Int64(v int64) {
 	e.begin(24)
 	e.buf = strconv.AppendInt(e.buf, v, 10)
 }
 
 // Float64 writes a number in the shortest form that reads back as v, as ECMAScript and encoding/json do: 81, 0.81,
-// 1e-7. NaN and the infinities, for which JSON has nothing, are written as null.
+// 1e-7. NaN and infinities, which JSON cannot represent, are written as null.
 func (e *Encoder) Float64(v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		e.Null()
@@ -118,24 +118,24 @@ func (e *Encoder) Float64(v float64) {
 		format = 'e'
 	}
 	e.buf = strconv.AppendFloat(e.buf, v, format, -1, 64)
-	if n := len(e.buf); format == 'e' && e.buf[n-4] == 'e' && e.buf[n-3] == '-' && e.buf[n-2] == '0' { // e-09 is e-9
+	if n := len(e.buf); format == 'e' && e.buf[n-4] == 'e' && e.buf[n-3] == '-' && e.buf[n-2] == '0' { // e-09 becomes e-9
 		e.buf[n-2] = e.buf[n-1]
 		e.buf = e.buf[:n-1]
 	}
 }
 
-// Raw writes one value that is JSON already, as it is.
+// Raw writes a value that is JSON already, unchanged.
 func (e *Encoder) Raw(v []byte) {
 	e.begin(len(v))
 	e.buf = append(e.buf, v...)
 }
 
-// Str writes a string; for each byte that is not UTF-8 it writes U+FFFD.
+// Str writes a string. Each byte that is not UTF-8 is written as U+FFFD.
 func (e *Encoder) Str(v string) {
 	if !utf8.ValidString(v) {
 		v = mended(v)
 	}
-	e.begin(len(v) + 3) // with its quotes, and a colon
+	e.begin(len(v) + 3) // plus quotes and a colon
 	e.put('"')
 	text := unsafe.Slice(unsafe.StringData(v), len(v))
 	for i := 0; ; i++ {

@@ -2,7 +2,7 @@ package wirejson
 
 import "strings"
 
-// ObjIter goes through the fields of an object.
+// ObjIter iterates over the fields of an object.
 type ObjIter struct {
 	d    *Decoder
 	name string
@@ -10,13 +10,13 @@ type ObjIter struct {
 	err  error
 }
 
-// ObjIter goes into an object. After each Next that returned true the caller reads one value.
+// ObjIter enters an object. After each Next that returned true, the caller must read one value.
 func (d *Decoder) ObjIter() (ObjIter, error) {
 	err := d.enter('{')
 	return ObjIter{d: d, err: err}, err
 }
 
-// Next goes to the next field; it returns false after the last one, or at an error.
+// Next advances to the next field. It returns false after the last one, or on an error.
 func (o *ObjIter) Next() bool {
 	if o.err != nil {
 		return false
@@ -43,11 +43,10 @@ func (o *ObjIter) Next() bool {
 	return true
 }
 
-// Name is the field's name. Without escapes it refers to the text, also where the Decoder is Copying: it is for
-// comparing.
+// Name returns the field's name, for comparing. Without escapes it refers to the text, even if the Decoder is Copying.
 func (o *ObjIter) Name() string { return o.name }
 
-// Key is Name as it may be kept.
+// Key returns the field's name in a form that may be kept; see Decoder.Keep.
 func (o *ObjIter) Key() string {
 	if o.d.copies {
 		return strings.Clone(o.name)
@@ -55,23 +54,23 @@ func (o *ObjIter) Key() string {
 	return o.name
 }
 
-// Err is what ended the iteration early.
+// Err returns the error that ended the iteration, if any.
 func (o *ObjIter) Err() error { return o.err }
 
-// ArrIter goes through the elements of an array.
+// ArrIter iterates over the elements of an array.
 type ArrIter struct {
 	d    *Decoder
 	some bool
 	err  error
 }
 
-// ArrIter goes into an array. After each Next that returned true the caller reads one value.
+// ArrIter enters an array. After each Next that returned true, the caller must read one value.
 func (d *Decoder) ArrIter() (ArrIter, error) {
 	err := d.enter('[')
 	return ArrIter{d: d, err: err}, err
 }
 
-// Next goes to the next element; it returns false after the last one, or at an error.
+// Next advances to the next element. It returns false after the last one, or on an error.
 func (a *ArrIter) Next() bool {
 	if a.err != nil {
 		return false
@@ -82,10 +81,11 @@ func (a *ArrIter) Next() bool {
 	return more
 }
 
-// Err is what ended the iteration early.
+// Err returns the error that ended the iteration, if any.
 func (a *ArrIter) Err() error { return a.err }
 
-// Obj reads an object; f reads the value of each field. The first error ends it and is returned as it is.
+// Obj reads an object and calls f for each field; f must read the field's value. Obj stops at the first error and
+// returns it unchanged.
 func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
 	o, err := d.ObjIter()
 	if err != nil {
@@ -99,7 +99,8 @@ func (d *Decoder) Obj(f func(d *Decoder, key string) error) error {
 	return o.err
 }
 
-// Arr reads an array; f reads each element. The first error ends it and is returned as it is.
+// Arr reads an array and calls f for each element; f must read the element. Arr stops at the first error and returns it
+// unchanged.
 func (d *Decoder) Arr(f func(d *Decoder) error) error {
 	a, err := d.ArrIter()
 	if err != nil {
@@ -113,7 +114,7 @@ func (d *Decoder) Arr(f func(d *Decoder) error) error {
 	return a.err
 }
 
-// enter goes into an array or object.
+// enter enters an array or object.
 func (d *Decoder) enter(open byte) error {
 	if d.peek() != open {
 		return d.unexpected()
@@ -125,8 +126,8 @@ func (d *Decoder) enter(open byte) error {
 	return nil
 }
 
-// more is between two elements, or before the first: it reports whether there is a further one, and leaves the array or
-// object where there is none.
+// more reports whether there is another element. It is called before the first element and after each one, and leaves
+// the array or object after the last.
 func (d *Decoder) more(closing byte, first bool) (bool, error) {
 	switch c := d.peek(); {
 	case c == closing:

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// span reads a string and returns what is between its quotes, and whether there are escapes, which are then known to be
-// good.
+// span reads a string and returns the text between its quotes, and whether it contains escapes. It has checked the
+// escapes.
 func (d *Decoder) span() (inner []byte, escaped bool, err error) {
 	if err := d.consume('"'); err != nil {
 		return nil, false, err
@@ -25,7 +25,7 @@ func (d *Decoder) span() (inner []byte, escaped bool, err error) {
 	return d.text[begin : end-1], true, nil
 }
 
-// endString goes on in a string at its first special byte, to the end of the string.
+// endString reads the rest of a string, from its first special byte to its end.
 func (d *Decoder) endString(i int) (int, error) {
 	d.at = i
 	for {
@@ -47,13 +47,11 @@ func (d *Decoder) endString(i int) (int, error) {
 	}
 }
 
-// special finds the first byte from i on that a JSON string cannot hold as it is: a quote, a backslash, a control
-// character. It returns the length of text where there is none.
-//
-// It looks at eight bytes at a time: most of what a module reads is strings, and in WebAssembly a loop over bytes is
-// several times slower. Of each byte c the highest bit is set in one of c-' ', (c^'"')-1 and (c^'\\')-1 when it is
-// special, or when c itself is not ASCII (Hacker's Delight, section 6-1). A borrow can set a bit above the first one
-// only.
+// special returns the index of the first byte from i on that a JSON string cannot contain unescaped (a quote, a
+// backslash, a control character), or the length of text. It looks at eight bytes at a time: most of what a module
+// reads is strings, and in WebAssembly a loop over bytes is several times slower.
+// For each byte c, the highest bit of c-' ', (c^'"')-1 or (c^'\\')-1 is set if c is special or not ASCII (Hacker's
+// Delight, section 6-1). A borrow can set a wrong bit only above the first right one.
 func special(text []byte, i int) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(text); i += 8 {
@@ -93,11 +91,11 @@ func (d *Decoder) skipEscape() error {
 	return d.unexpected()
 }
 
-// unescape appends a string, whose escapes are good, to dst.
+// unescape appends a string to dst and replaces its escapes, which have been checked.
 func unescape(dst, inner []byte) []byte {
 	for i := 0; i < len(inner); {
 		plain := i
-		i = special(inner, i) // a backslash, since a string has no other special byte
+		i = special(inner, i) // a backslash, since a checked string has no other special byte
 		dst = append(dst, inner[plain:i]...)
 		if i == len(inner) {
 			break
@@ -138,8 +136,8 @@ func unescape(dst, inner []byte) []byte {
 // EscapeLen is the length of an escape \uXXXX, in bytes.
 const EscapeLen = 6
 
-// CodeUnit reads an escape \uXXXX at the beginning of text, in any case of its digits. It is a UTF-16 code unit, so it
-// may be half of a surrogate pair. ok is false where text begins otherwise.
+// CodeUnit reads an escape \uXXXX at the start of text, with digits in upper or lower case. The result is a UTF-16 code
+// unit, so it may be half of a surrogate pair. ok is false if text does not start with such an escape.
 //
 //	\u00e9...   0xE9, true
 //	\ud83d...   0xD83D, true
@@ -163,7 +161,7 @@ func codeUnit(four []byte) (r rune) {
 	return r
 }
 
-// hex is the value of a digit, or less than 0.
+// hex returns the value of a digit, or a negative number.
 func hex(c byte) rune {
 	switch {
 	case isDigit(c):

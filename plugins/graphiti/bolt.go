@@ -10,7 +10,7 @@ import (
 
 // bolt runs a statement of the menu, with the group as $gid and further parameters, and gives every column of every row
 // to each. A cut answer is an error: what is missing must not look absent.
-func (v *visit) bolt(route string, params []field, each func(i int, d *wirejson.Decoder) error) error {
+func (v *scopedCall) bolt(route string, params []field, each func(i int, d *wirejson.Decoder) error) error {
 	head, rows, err := v.Bolt(route, v.params(params...))
 	if err != nil {
 		return err
@@ -28,8 +28,8 @@ func (v *visit) bolt(route string, params []field, each func(i int, d *wirejson.
 	})
 }
 
-// params are a statement's parameters: the group first.
-func (v *visit) params(more ...field) abi.Raw {
+// params returns a statement's parameters, the group first.
+func (v *scopedCall) params(more ...field) abi.Raw {
 	return object(append([]field{{"gid", sdk.Text(v.group)}}, more...)...)
 }
 
@@ -43,8 +43,8 @@ func columns(to ...any) func(i int, d *wirejson.Decoder) error {
 	}
 }
 
-// boltAlive proves the way to Neo4j, where that is configured.
-func (v *visit) boltAlive() error {
+// boltAlive checks the connection to Neo4j, if one is configured.
+func (v *scopedCall) boltAlive() error {
 	if !v.hasBolt {
 		return nil
 	}
@@ -52,30 +52,30 @@ func (v *visit) boltAlive() error {
 	return err
 }
 
-// boltNumber is the one number that a statement answers.
-func (v *visit) boltNumber(route string) (n int64, err error) {
+// boltNumber returns the single number that a statement returns.
+func (v *scopedCall) boltNumber(route string) (n int64, err error) {
 	err = v.bolt(route, nil, columns(&n))
 	return n, err
 }
 
-// named is what the graph has under an episode's name. Names are not unique: more than one copy means that an event was
-// stored twice.
-type named struct {
+// storedTurn is what the graph holds under an episode's name. Names are not unique: more than one copy means that an
+// event was stored twice.
+type storedTurn struct {
 	copies int64
 	uuids  []string
-	// facts counts what their entity_edges name; only core has it.
+	// facts counts the entries of their entity_edges; set on core only.
 	facts int64
 }
 
-// namesAtOnce bounds one look-up by name.
+// namesAtOnce is the maximum number of names per look-up.
 const namesAtOnce = 500
 
-// boltNamed looks episodes up by name: exact, whatever their event time.
-func (v *visit) boltNamed(names []string) (map[string]named, error) {
-	found := make(map[string]named, len(names))
+// boltNamed looks episodes up by name. It finds them all, whatever their event time.
+func (v *scopedCall) boltNamed(names []string) (map[string]storedTurn, error) {
+	found := make(map[string]storedTurn, len(names))
 	for len(names) > 0 {
 		n := min(namesAtOnce, len(names))
-		name, at := "", named{}
+		name, at := "", storedTurn{}
 		row := columns(&name, &at.copies, func(d *wirejson.Decoder) (err error) {
 			at.uuids, err = texts(d)
 			found[name] = at
@@ -90,16 +90,16 @@ func (v *visit) boltNamed(names []string) (map[string]named, error) {
 	return found, nil
 }
 
-// boltIngest is when the newest episode of all groups was begun, in Unix ms: whether the ingest worker does anything at
-// all. It reveals no content.
-func (v *visit) boltIngest() (newest int64, err error) {
+// boltIngest returns when the newest episode of all groups was started, in Unix ms, which shows whether the ingest
+// worker is alive. It reveals no content.
+func (v *scopedCall) boltIngest() (newest int64, err error) {
 	err = v.bolt("bolt_ingest", nil, columns(nil, &newest))
 	return newest, err
 }
 
-// boltOwned reports whether all that carries a UUID is the group's, and is anything at all: the servers delete by UUID
-// in any group, and a UUID is not unique in the store.
-func (v *visit) boltOwned(route, uuid string) (bool, error) {
+// boltOwned reports whether everything with a UUID belongs to the group, and exists: the servers delete by UUID in any
+// group, and a UUID is not unique in the store.
+func (v *scopedCall) boltOwned(route, uuid string) (bool, error) {
 	rows, mine := 0, true
 	err := v.bolt(route, []field{{"uuid", sdk.Text(uuid)}}, func(i int, d *wirejson.Decoder) error {
 		if i != 0 {
@@ -112,11 +112,11 @@ func (v *visit) boltOwned(route, uuid string) (bool, error) {
 	return rows > 0 && mine, err
 }
 
-// listPage is how many rows one look at a kind takes.
+// listPage is the number of rows per statement that lists a kind.
 const listPage = 1000
 
 // boltInventory counts and hashes one kind, page by page in the order of its ids.
-func (v *visit) boltInventory(route, kind string) (abi.InventoryKind, error) {
+func (v *scopedCall) boltInventory(route, kind string) (abi.InventoryKind, error) {
 	k := abi.InventoryKind{Kind: kind}
 	var digest sdk.Digest
 	after := ""
@@ -147,8 +147,8 @@ func (v *visit) boltInventory(route, kind string) (abi.InventoryKind, error) {
 	}
 }
 
-// boltKinds counts and hashes all kinds, and looks for an episode by its name, unless that is empty.
-func (v *visit) boltKinds(name string, answer *abi.Inventory) (map[string]named, error) {
+// boltKinds counts and hashes all kinds, and looks for an episode by name unless the name is empty.
+func (v *scopedCall) boltKinds(name string, answer *abi.Inventory) (map[string]storedTurn, error) {
 	for _, kind := range [...][2]string{{"bolt_list_episodes", "episode"}, {"bolt_list_entities", "entity"},
 		{"bolt_list_facts", "fact"},
 		{"bolt_list_other", "community or saga"}} {
@@ -164,15 +164,16 @@ func (v *visit) boltKinds(name string, answer *abi.Inventory) (map[string]named,
 	return v.boltNamed([]string{name})
 }
 
-// deletesAtOnce is how many statements of a reset run in one call: 1000 nodes each. The host calls again.
+// deletesAtOnce is how many statements of a reset run in one call, of 1000 nodes each. The host calls again for the
+// rest.
 const deletesAtOnce = 16
 
-// removedKey is where the scope's state counts what a reset has removed so far, as {kind: count}.
+// removedKey is the key of the scope's state that counts what a reset has removed so far, as {kind: count}.
 const removedKey = "removed"
 
-// boltClear deletes the group's nodes, and their relationships with them, and verifies; clean is false when there is
-// more to do.
-func (v *visit) boltClear(receipt *abi.ResetReceipt) (clean bool, err error) {
+// boltClear deletes the group's nodes with their relationships, and checks that none is left; clean is false if there
+// is more to do.
+func (v *scopedCall) boltClear(receipt *abi.ResetReceipt) (clean bool, err error) {
 	removed, err := v.readRemoved()
 	if err != nil {
 		return false, err
@@ -191,7 +192,7 @@ func (v *visit) boltClear(receipt *abi.ResetReceipt) (clean bool, err error) {
 		receipt.Removed[label[1]] = sdk.Ptr(removed[label[1]])
 		counts = append(counts, field{label[1], sdk.Number(removed[label[1]])})
 	}
-	receipt.Removed["fact"] = nil // they go with their entities, uncounted
+	receipt.Removed["fact"] = nil // removed with their entities, uncounted
 	err = v.Put(removedKey, object(counts...), sdk.AnyVersion)
 	if err != nil || left <= 0 {
 		return false, err
@@ -201,7 +202,7 @@ func (v *visit) boltClear(receipt *abi.ResetReceipt) (clean bool, err error) {
 }
 
 // readRemoved reads what earlier calls of a reset have removed.
-func (v *visit) readRemoved() (map[string]int64, error) {
+func (v *scopedCall) readRemoved() (map[string]int64, error) {
 	removed := map[string]int64{}
 	value, version, err := v.Get(removedKey)
 	if err != nil || version == 0 {
@@ -214,8 +215,8 @@ func (v *visit) readRemoved() (map[string]int64, error) {
 	return removed, err
 }
 
-// needBolt is the error of a capability that only Neo4j itself can give.
-func (v *visit) needBolt(what string) error {
+// needBolt returns the error for a capability that needs access to Neo4j.
+func (v *scopedCall) needBolt(what string) error {
 	if v.hasBolt {
 		return nil
 	}

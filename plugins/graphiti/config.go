@@ -12,34 +12,34 @@ import (
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
-	// surface is the server that url names, with its MCP session if it has one; name is its word in the configuration.
+	// surface is the server at url, with its MCP session if it has one; name is its name in the configuration.
 	surface surface
 	name    string
-	// hasBolt: the block names Neo4j, so that the graph itself can be looked at.
+	// hasBolt: the block configures access to Neo4j, so the graph itself can be read.
 	hasBolt bool
-	// maxFacts is how many facts a search asks for; factsSet: the operator says so.
+	// maxFacts is how many facts a search requests; factsSet: the operator set it.
 	maxFacts int64
 	factsSet bool
-	// stallMS is how long nothing may happen before the ingest worker is presumed dead.
+	// stallMS is the time without progress after which the ingest worker is presumed dead.
 	stallMS int64
 	// labelsInQuery appends scenario, context and attribute to the query; labelSentence puts them before the content of
 	// an event.
 	labelsInQuery, labelSentence bool
-	// annotate asks, after each search, for the episodes behind the facts.
+	// annotate looks up, after each search, the episodes behind the facts.
 	annotate bool
-	// nodes asks for entities too.
+	// nodes requests entities too.
 	nodes bool
 	// source is the type of the episodes.
 	source string
-	// roles are whose messages are ingested; nil means all.
+	// roles are the roles whose messages are ingested; nil means all.
 	roles []string
-	// instructions go with every episode.
+	// instructions are sent with every episode.
 	instructions string
-	// coreOnly is a key that is set and that only the surface core has; empty if there is none.
+	// coreOnly names a key that is set but that only the surface core supports; "" if there is none.
 	coreOnly string
-	// template makes group ids, where one is configured.
+	// template makes group ids, if one is configured.
 	template *idtemplate.Template
-	// headers go with every request.
+	// headers are sent with every request.
 	headers map[string]string
 }
 
@@ -52,13 +52,13 @@ const (
 	surfaceCore = "core"
 )
 
-// ownFacts is how many facts a search asks for if no number is given; noneSaid is max_facts until it is read.
+// ownFacts is the default number of facts that a search requests; noneSaid is max_facts until it is read.
 const (
 	ownFacts = 20
 	noneSaid = -1
 )
 
-// parseSettings reads the block. The schema's defaults are repeated for hosts that do not fill them in.
+// parseSettings reads the block. It repeats the schema's defaults for hosts that do not fill them in.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, name: surfaceCore, maxFacts: noneSaid, labelsInQuery: true, annotate: true, source: "message",
 		headers: map[string]string{"content-type": "application/json"}}
@@ -80,7 +80,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		s.maxFacts = ownFacts
 	}
 	if config.Profile == abi.ProfileSourceDesign {
-		s.annotate = false // one search, and nothing looked up behind it
+		s.annotate = false // one search, with no look-ups after it
 	}
 	if template != "" {
 		s.template, err = idtemplate.Parse(template, idtemplate.Run, idtemplate.Persona)
@@ -110,8 +110,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, s.check(url)
 }
 
-// rule is something that a configuration may not say, beyond what the schema refuses: what is wrong with a field, and
-// what to do.
+// rule is a restriction of the configuration that the schema cannot express: what is wrong with a field, and what to
+// do.
 type rule struct {
 	broken            bool
 	field, what, hint string

@@ -16,8 +16,8 @@ type core struct{ *library }
 
 func newCore(l *library) *core { return &core{l} }
 
-// gateway sends one request and returns the body of a 2xx, unread.
-func (s *core) gateway(v *visit, r abi.HTTPRequest, body []byte) ([]byte, error) {
+// gateway sends one request and returns the body of a 2xx answer.
+func (s *core) gateway(v *scopedCall, r abi.HTTPRequest, body []byte) ([]byte, error) {
 	said, err := v.http(r, body)
 	if err != nil {
 		return nil, explained(abi.AsError(err), said)
@@ -25,14 +25,14 @@ func (s *core) gateway(v *visit, r abi.HTTPRequest, body []byte) ([]byte, error)
 	return said, nil
 }
 
-// toGroup is a request about the group, and one object of it where that has a name.
-func (v *visit) toGroup(route, name, value string) abi.HTTPRequest {
+// toGroup is a request about the group, or about one of its objects if that has a name.
+func (v *scopedCall) toGroup(route, name, value string) abi.HTTPRequest {
 	return abi.HTTPRequest{Route: route, Params: v.path(name, value)}
 }
 
-// patient bounds a request by what is left of the operation, but for a second in which the guest can still report the
-// outcome of the events when the gateway does not answer in time.
-func (v *visit) patient(r abi.HTTPRequest) abi.HTTPRequest {
+// patient sets a request's timeout to the operation's remaining time minus a second, in which the guest can still
+// report the events' outcomes if the gateway does not answer in time.
+func (v *scopedCall) patient(r abi.HTTPRequest) abi.HTTPRequest {
 	r.TimeoutMS = max(1, v.Remaining()-1000)
 	return r
 }
@@ -40,7 +40,7 @@ func (v *visit) patient(r abi.HTTPRequest) abi.HTTPRequest {
 // failure is the error of the gateway, or of a job: {"code", "message", "details": {"stored", ...}}.
 type failure struct {
 	code, message string
-	// stored says of a failed write what of it is in the graph: nothing, episodes_without_facts, part, unknown.
+	// stored says how much of a failed write is in the graph: nothing, episodes_without_facts, part, unknown.
 	stored string
 }
 
@@ -48,8 +48,8 @@ func (f *failure) fields() fields {
 	return fields{{"code", &f.code}, {"message", &f.message}, {"details", fields{{"stored", &f.stored}}}}
 }
 
-// failures are the gateway's codes that say more than the status: what they mean here, where that differs, and what to
-// do.
+// failures maps the gateway's codes that are more specific than the status to their meaning here, if it differs, and to
+// a hint.
 var failures = [...]struct {
 	code string
 	is   abi.Code
@@ -71,8 +71,8 @@ var failures = [...]struct {
 	{"deadline_exceeded", abi.CodeTimeout, ""},
 }
 
-// explained puts the gateway's own words, {"error": {...}}, into an error that was made of a status. Another error
-// stays as it is.
+// explained adds the gateway's own message, {"error": {...}}, to an error that was made from a status. Other errors are
+// unchanged.
 func explained(e *abi.Error, body []byte) *abi.Error {
 	var f failure
 	err := answer(e.Route, body, fields{{"error", f.fields()}})
@@ -97,17 +97,17 @@ func explained(e *abi.Error, body []byte) *abi.Error {
 	return told
 }
 
-// info is what a gateway can do, and what requests can name: GET /v1/info.
+// info describes what a gateway can do, and what requests can name: GET /v1/info.
 type info struct {
 	version, library             string
 	recipes                      []string
 	entityTypes, edgeTypes       []string
 	queue, reranker, communities bool
-	// writeMS is how long a write can take before the gateway gives it up.
+	// writeMS is how long a write may take before the gateway gives up.
 	writeMS int64
 }
 
-func (s *core) info(v *visit) (*info, error) {
+func (s *core) info(v *scopedCall) (*info, error) {
 	const route = "core_info"
 	body, err := s.gateway(v, abi.HTTPRequest{Route: route}, nil)
 	if err != nil {
@@ -138,7 +138,7 @@ func keysInto(names *[]string) func(d *wirejson.Decoder) error {
 	}
 }
 
-// lacks lists what the configuration asks for and the gateway does not have.
+// lacks lists what the configuration requires and the gateway does not have.
 func (s *core) lacks(i *info) (missing []string) {
 	need := func(there bool, what string) {
 		if !there {
@@ -162,8 +162,8 @@ func (s *core) lacks(i *info) (missing []string) {
 	return missing
 }
 
-// setup checks that the gateway has what the configuration names, and looks whether the group has anything.
-func (s *core) setup(v *visit, receipt *abi.SetupReceipt) error {
+// setup checks that the gateway has what the configuration names, and whether the group has any data.
+func (s *core) setup(v *scopedCall, receipt *abi.SetupReceipt) error {
 	i, err := s.info(v)
 	if err != nil {
 		return err
@@ -181,8 +181,8 @@ func (s *core) setup(v *visit, receipt *abi.SetupReceipt) error {
 	return err
 }
 
-// probe asks the process, its database, and what can be named.
-func (s *core) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
+// probe checks the process, its database, and what requests can name.
+func (s *core) probe(v *scopedCall, h *abi.BackendHealth) (code string, err error) {
 	h.NativeMemoryTypes, h.NativeQueryModes = []string{"episode", "entity", "fact", "community"},
 		[]string{s.searchName()}
 	h.NativeIngestModes = []string{"add_episode:" + v.source}
@@ -226,8 +226,8 @@ func (s *core) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
 	return "neo4j_down", v.boltAlive()
 }
 
-// add gives turns to the gateway in order, one after another, or all at once with bulk: native.
-func (s *core) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
+// add sends turns to the gateway in order, one after another, or all at once with bulk: native.
+func (s *core) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError {
 	bare, err := s.bare(v, turns)
 	if err != nil {
 		return failed(turns, err)
@@ -253,10 +253,10 @@ func (s *core) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
 	})
 }
 
-// bare finds the UUIDs of episodes that are there already under the turns' names: a bulk that fails half-way leaves all
-// of its episodes without their facts, and sent again without these ids they would double. Only bulk: native can leave
-// any.
-func (s *core) bare(v *visit, turns []turn) (map[string]string, error) {
+// bare finds the UUIDs of episodes that already exist under the turns' names. A bulk that fails halfway leaves all of
+// its episodes without their facts; sending it again without these ids would duplicate them. Only bulk: native can
+// leave any.
+func (s *core) bare(v *scopedCall, turns []turn) (map[string]string, error) {
 	bare := map[string]string{}
 	if !s.native() {
 		return bare, nil
@@ -276,9 +276,9 @@ func turnNames(turns []turn) []string {
 	return names
 }
 
-// send gives turns to the gateway at once: POST /v1/groups/{group}/episodes for one, .../episodes/bulk for several. seq
-// is the number of the last turn before them.
-func (s *core) send(v *visit, turns []turn, bare map[string]string, seq int64) ([]*abi.WriteReceipt, error) {
+// send sends turns to the gateway in one request: POST /v1/groups/{group}/episodes for one, .../episodes/bulk for
+// several. seq is the number of the last turn before them.
+func (s *core) send(v *scopedCall, turns []turn, bare map[string]string, seq int64) ([]*abi.WriteReceipt, error) {
 	route, call, kind := "core_add_episode", "add_episode", jobSingle
 	body := s.episode(v, &turns[0], "episode_body", bare)
 	if s.previous == "none" {
@@ -321,21 +321,21 @@ func (s *core) send(v *visit, turns []turn, bare map[string]string, seq int64) (
 	return receipts, nil
 }
 
-// episode is an episode in a request; body is the name that its text has there.
-func (s *core) episode(v *visit, t *turn, body string, bare map[string]string) []field {
+// episode builds an episode for a request; body is the field name of its text there.
+func (s *core) episode(v *scopedCall, t *turn, body string, bare map[string]string) []field {
 	return []field{{"name", sdk.Text(t.name)}, {body, sdk.Text(t.body(v.source))}, {"source", sdk.Text(v.source)},
 		{"source_description", sdk.Text(t.about)}, {"reference_time", sdk.Text(t.at)}, {"uuid", optional(bare[t.name])}}
 }
 
-// written is what a write stored.
-type written struct {
+// writeResult is what a write stored.
+type writeResult struct {
 	episodes, nodes, facts           []item
 	created, reasserted, invalidated []string
 }
 
 // readWritten reads the answer of add_episode, add_episode_bulk and add_triplet.
-func (v *visit) readWritten(route string, body []byte) (*written, error) {
-	var w written
+func (v *scopedCall) readWritten(route string, body []byte) (*writeResult, error) {
+	var w writeResult
 	var one item
 	err := answer(route, body, fields{
 		{"episode", &one}, {"episodes", &w.episodes}, {"nodes", &w.nodes}, {"edges", &w.facts},
@@ -353,15 +353,15 @@ func (v *visit) readWritten(route string, body []byte) (*written, error) {
 	return &w, err
 }
 
-// committed is the receipt of one of the episodes: it, the facts that it asserted, and of a single one the entities;
-// what it closed is in the trace. The answer does not say which of a batch's episodes closed a fact.
-func (v *visit) committed(call, event string, w *written, i int) *abi.WriteReceipt {
+// committed returns the receipt of one of the episodes: the episode, its facts and, if it is the only one, its
+// entities; facts that it closed are in the trace. For a batch, the answer does not say which episode closed a fact.
+func (v *scopedCall) committed(call, event string, w *writeResult, i int) *abi.WriteReceipt {
 	episode, single := w.episodes[i].uuid, len(w.episodes) == 1
 	nodes, invalidated := []string(nil), "facts_invalidated_by_batch"
 	if single {
 		nodes, invalidated = uuidsOf(w.nodes), "facts_invalidated"
 	}
-	of := func(uuids []string) (mine []string) { // of a batch, the facts that name the episode among their sources
+	of := func(uuids []string) (mine []string) { // in a batch: the facts that list the episode among their sources
 		for _, uuid := range uuids {
 			for _, x := range w.facts {
 				if x.uuid == uuid && (single || contains(x.episodes, episode)) {

@@ -8,30 +8,31 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// library is what a configuration chooses of graphiti-core's own API; only the surface core has it.
+// library is the configuration of graphiti-core's own API, which only the surface core has.
 type library struct {
-	// receipts is sync or queued: a receipt is given when the gateway has committed the event, or has it in its queue.
+	// receipts is sync or queued: whether the receipt is returned after the gateway has committed the event, or after
+	// it has queued it.
 	receipts string
 	// bulk is single or native: a batch is one add_episode_bulk.
 	bulk string
-	// recipe is one of the library's 16; config, where it is set, takes its place.
+	// recipe is one of the library's 16 search recipes; config, if set, replaces it.
 	recipe string
 	config []field
-	// minScore goes with recipe.
+	// minScore belongs to recipe.
 	minScore abi.Raw
-	// filters go with every search.
+	// filters are sent with every search.
 	filters []field
-	// What follows goes with every episode, as the gateway has it.
+	// The rest is sent with every episode, in the gateway's format.
 	entityTypes, excludedTypes, edgeTypes, edgeTypeMap abi.Raw
-	// previous is latest or none: extraction sees no earlier episodes.
+	// previous is latest or none. With none, extraction does not see earlier episodes.
 	previous string
-	// saga is session, where the episodes of a session form a saga.
+	// saga is session if the episodes of a session form a saga.
 	saga string
 	// triplets and communities allow the native mutations of these names.
 	triplets, communities bool
 }
 
-// recipeOfServers is how the REST service and the MCP server search, always.
+// recipeOfServers is the recipe that the REST service and the MCP server always use.
 const recipeOfServers = "EDGE_HYBRID_SEARCH_RRF"
 
 func newLibrary() *library { return &library{recipe: recipeOfServers} }
@@ -48,7 +49,7 @@ func (l *library) fields() fields {
 	}
 }
 
-// asked is a key that asks for more than the servers have; empty if there is none.
+// asked returns a configured key that the servers do not support; "" if there is none.
 func (l *library) asked() string {
 	for _, key := range [...]struct {
 		name string
@@ -72,10 +73,10 @@ func (l *library) asked() string {
 func (l *library) queued() bool { return l.receipts == "queued" }
 func (l *library) native() bool { return l.bulk == "native" }
 
-// kinds says which lists a search fills.
+// kinds says which lists a search returns.
 type kinds struct{ facts, entities, episodes, communities bool }
 
-// kinds are what the search finds.
+// kinds returns the kinds of items that the search finds.
 func (l *library) kinds() kinds {
 	if l.config != nil {
 		return kinds{has(l.config, "edge_config"), has(l.config, "node_config"), has(l.config, "episode_config"),
@@ -86,7 +87,7 @@ func (l *library) kinds() kinds {
 		all || strings.HasPrefix(l.recipe, "COMMUNITY_")}
 }
 
-// searchName is what traces call the search.
+// searchName returns the name of the search in traces.
 func (l *library) searchName() string {
 	if l.config != nil {
 		return "search_config"
@@ -116,10 +117,10 @@ func (l *library) rules(s *settings) []rule {
 	}
 }
 
-// limit is how many items of each kind are asked for: the budget's max_items, or what the host makes of max_tokens, and
-// never more than a configured number. The gateway gives each search its own copy of the recipe, so that no search's
-// limit stays for others.
-func (l *library) limit(v *visit, budget abi.ContextBudget) int64 {
+// limit returns how many items of each kind to request: the budget's max_items, or what the host derives from
+// max_tokens, but never more than a configured number. The gateway copies the recipe for each search, so a search's
+// limit does not affect others.
+func (l *library) limit(v *scopedCall, budget abi.ContextBudget) int64 {
 	own, set := v.maxFacts, v.factsSet
 	for _, f := range l.config {
 		limit, err := wirejson.DecodeBytes(f.value).Int64()
@@ -134,11 +135,11 @@ func (l *library) limit(v *visit, budget abi.ContextBudget) int64 {
 	return min(n, mostCore)
 }
 
-// mostCore is the most that one search of the gateway is asked for, of each kind of item.
+// mostCore is the maximum that one search of the gateway requests, for each kind of item.
 const mostCore = 1000
 
-// how is the part of a search request that says how: a recipe by name, or a whole configuration with this request's
-// limit.
+// how returns the part of a search request that configures the search: a recipe by name, or a whole configuration with
+// this request's limit.
 func (l *library) how(limit int64) []field {
 	if l.config == nil {
 		return []field{{"recipe", sdk.Text(l.recipe)}, {"limit", sdk.Number(limit)}, {"reranker_min_score", l.minScore}}

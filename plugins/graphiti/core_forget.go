@@ -8,9 +8,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forget removes by the gateway: the journal's records of the events first, so that none is still to come, then facts,
-// then episodes.
-func (s *core) forget(f *forgetting) error {
+// forget removes through the gateway: first the events' records in the journal, so that none can arrive later, then
+// facts, then episodes.
+func (s *core) forget(f *forgetRun) error {
 	f.receipt.Trace.NativeOperation = "remove_episode"
 	err := s.forgetJobs(f)
 	if err != nil || f.receipt.Status == abi.ForgetInProgress {
@@ -30,7 +30,7 @@ func (s *core) forget(f *forgetting) error {
 	}{{"fact", "core_delete_edge", facts}, {"entity", "core_delete_node", f.NativeIDs},
 		{"episode", "core_delete_episode", f.episodes}} {
 		for _, uuid := range kind.uuids {
-			gone, err := s.removeOne(f.visit, kind.route, uuid)
+			gone, err := s.removeOne(f.scopedCall, kind.route, uuid)
 			if err != nil {
 				return err
 			}
@@ -44,16 +44,16 @@ func (s *core) forget(f *forgetting) error {
 		f.receipt.DerivedMayRemain = append(f.receipt.DerivedMayRemain,
 			"summaries that a model wrote of entities that other events mention too")
 	}
-	g, err := s.groupNow(f.visit)
+	g, err := s.groupNow(f.scopedCall)
 	if err == nil {
 		f.remains(int(g.counts[3]+g.counts[4]), "communities and sagas, with their summaries")
 	}
 	return err
 }
 
-// removeOne removes an object of the group by its id. A fact that other episodes assert too is left to these; the
-// sentence of one that goes is taken out of the summaries of its two entities.
-func (s *core) removeOne(v *visit, route, uuid string) (gone bool, err error) {
+// removeOne removes an object of the group by its id. A fact that other episodes assert too is kept; when a fact is
+// removed, its sentence is removed from the summaries of its two entities.
+func (s *core) removeOne(v *scopedCall, route, uuid string) (gone bool, err error) {
 	if !isUUID(uuid) {
 		return false, nil
 	}
@@ -71,22 +71,22 @@ func (s *core) removeOne(v *visit, route, uuid string) (gone bool, err error) {
 	return err == nil, err
 }
 
-// meant finds the episodes: by name or id where the request has them, else page by page.
-func (s *core) meant(f *forgetting) error {
+// meant finds the request's episodes: by name or id if the request has them, else page by page.
+func (s *core) meant(f *forgetRun) error {
 	switch {
 	case len(f.EventIDs) > 0:
 		return s.lookAt(f, "names", f.EventIDs)
 	case len(f.NativeIDs) > 0:
 		return s.lookAt(f, "uuids", f.NativeIDs)
 	}
-	return s.pages(f.visit, "core_list_episodes", "episodes", 100, f.look)
+	return s.pages(f.scopedCall, "core_list_episodes", "episodes", 100, f.look)
 }
 
-// lookAt looks at the episodes with these names or ids.
-func (s *core) lookAt(f *forgetting, by string, values []string) error {
+// lookAt looks up the episodes with these names or ids.
+func (s *core) lookAt(f *forgetRun, by string, values []string) error {
 	for len(values) > 0 {
 		n := min(lookupAtOnce, len(values))
-		list, body, err := s.lookUp(f.visit, routeCoreSources, "episodes", by, values[:n]...)
+		list, body, err := s.lookUp(f.scopedCall, routeCoreSources, "episodes", by, values[:n]...)
 		if err != nil {
 			return err
 		}
@@ -99,13 +99,13 @@ func (s *core) lookAt(f *forgetting, by string, values []string) error {
 	return nil
 }
 
-// alone are the facts that only the episodes to be forgotten assert; shared counts those that others assert too.
-// Before graphiti-core 0.31 episodes of a bulk name no facts, so all of the group's are looked at.
-func (s *core) alone(f *forgetting) (facts []string, shared int, err error) {
+// alone returns the facts that only the forgotten episodes assert; shared counts those that others assert too. Before
+// graphiti-core 0.31 the episodes of a bulk list no facts, so all of the group's facts are checked.
+func (s *core) alone(f *forgetRun) (facts []string, shared int, err error) {
 	if len(f.episodes)+len(f.NativeIDs) == 0 {
 		return nil, 0, nil
 	}
-	err = s.pages(f.visit, "core_list_edges", "edges", 500, func(x *item) {
+	err = s.pages(f.scopedCall, "core_list_edges", "edges", 500, func(x *item) {
 		switch f.shareOf(x) {
 		case shareOwn:
 			facts = append(facts, strings.Clone(x.uuid))
@@ -116,9 +116,9 @@ func (s *core) alone(f *forgetting) (facts []string, shared int, err error) {
 	return facts, shared, err
 }
 
-// forgetJobs takes the events' records out of the gateway's journal, with their texts: of single events, and with bulk:
-// native of batches that are finished. A job that runs is waited for.
-func (s *core) forgetJobs(f *forgetting) error {
+// forgetJobs removes the events' records, with their texts, from the gateway's journal: the jobs of single events and,
+// with bulk: native, of finished batches. It waits for a running job.
+func (s *core) forgetJobs(f *forgetRun) error {
 	if !s.queued() {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (s *core) forgetJobs(f *forgetting) error {
 		ids = append(ids, batches...)
 	}
 	for _, id := range ids {
-		_, err := s.gateway(f.visit, f.toGroup("core_forget_job", "job", id), nil)
+		_, err := s.gateway(f.scopedCall, f.toGroup("core_forget_job", "job", id), nil)
 		switch abi.CodeOf(err) {
 		case abi.CodeNotFound:
 		case abi.CodeConflict:
@@ -148,12 +148,12 @@ func (s *core) forgetJobs(f *forgetting) error {
 	return nil
 }
 
-// batches are the finished jobs that carried one of the events with others.
-func (s *core) batches(f *forgetting) (ids []string, err error) {
+// batches returns the finished jobs that contained one of the events together with others.
+func (s *core) batches(f *forgetRun) (ids []string, err error) {
 	const route = "core_jobs"
 	request := f.toGroup(route, "", "")
 	request.Query = []abi.QueryParam{{Key: "limit", Value: sdk.Itoa(lookupAtOnce)}}
-	body, err := s.gateway(f.visit, request, nil)
+	body, err := s.gateway(f.scopedCall, request, nil)
 	if err != nil {
 		return nil, err
 	}

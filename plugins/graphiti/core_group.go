@@ -8,14 +8,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// group is what a group has.
+// group counts what a group holds.
 type group struct {
 	counts [len(groupKinds)]int64
-	// queued and running are jobs.
+	// queued and running count jobs.
 	queued, running int64
 }
 
-// fields are the counts by the gateway's names.
+// fields maps the gateway's names to the counts.
 func (g *group) fields() (f fields) {
 	for i := range groupKinds {
 		f = append(f, fields{{groupKinds[i][0], &g.counts[i]}}...)
@@ -30,8 +30,8 @@ func (g *group) total() (n int64) {
 	return n
 }
 
-// groupNow counts what the group has: GET /v1/groups/{group}.
-func (s *core) groupNow(v *visit) (*group, error) {
+// groupNow counts what the group holds: GET /v1/groups/{group}.
+func (s *core) groupNow(v *scopedCall) (*group, error) {
 	const route = "core_group"
 	body, err := s.gateway(v, v.toGroup(route, "", ""), nil)
 	if err != nil {
@@ -42,9 +42,9 @@ func (s *core) groupNow(v *visit) (*group, error) {
 		{"jobs", fields{{"queued", &g.queued}, {"running", &g.running}}}}, "counts")
 }
 
-// reset deletes a group with all that it has. The gateway works in order: it takes the group's queued jobs away and
-// waits for one that runs.
-func (s *core) reset(v *visit, receipt *abi.ResetReceipt) error {
+// reset deletes a group with everything in it. The gateway removes the group's queued jobs first and waits for a
+// running one.
+func (s *core) reset(v *scopedCall, receipt *abi.ResetReceipt) error {
 	const route = "core_delete_group"
 	body, err := s.gateway(v, v.toGroup(route, "", ""), nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *core) reset(v *visit, receipt *abi.ResetReceipt) error {
 	return nil
 }
 
-func (s *core) holds(v *visit, _ marker) (bool, error) {
+func (s *core) holds(v *scopedCall, _ marker) (bool, error) {
 	g, err := s.groupNow(v)
 	if err != nil {
 		return false, err
@@ -80,9 +80,10 @@ func (s *core) holds(v *visit, _ marker) (bool, error) {
 	return g.total()+g.queued+g.running > 0, nil
 }
 
-// inventory counts and hashes all that a group has, page by page: every id with what changes of it, a fact that is
-// closed, an entity's summary. Communities and sagas are counted; the gateway does not list communities.
-func (s *core) inventory(v *visit, answer *abi.Inventory) error {
+// inventory counts and hashes everything in a group, page by page: every id with what can change about it (whether a
+// fact is closed, an entity's summary). Communities and sagas are only counted, because the gateway does not list
+// communities.
+func (s *core) inventory(v *scopedCall, answer *abi.Inventory) error {
 	answer.Complete, answer.Trace.NativeOperation = true, "lists of the group"
 	for i, kind := range [...]struct {
 		route string
@@ -106,7 +107,7 @@ func (s *core) inventory(v *visit, answer *abi.Inventory) error {
 }
 
 // count counts and hashes a list.
-func (s *core) count(v *visit, route, key, kind string, page int) (abi.InventoryKind, error) {
+func (s *core) count(v *scopedCall, route, key, kind string, page int) (abi.InventoryKind, error) {
 	k := abi.InventoryKind{Kind: kind}
 	var digest sdk.Digest
 	err := s.pages(v, route, key, page, func(x *item) {
@@ -117,9 +118,9 @@ func (s *core) count(v *visit, route, key, kind string, page int) (abi.Inventory
 	return k, err
 }
 
-// pages goes through a list page by page, and through a page item by item: a group has any number of pages, and memory
-// is freed only at the operation's end, or by Reuse. An item is valid until each returns.
-func (s *core) pages(v *visit, route, key string, page int, each func(x *item)) error {
+// pages iterates over a list page by page, and over a page item by item. A group has any number of pages, and memory is
+// freed only at the operation's end, or by Reuse. An item is valid until each returns.
+func (s *core) pages(v *scopedCall, route, key string, page int, each func(x *item)) error {
 	for cursor, more := "", true; more; {
 		request := v.toGroup(route, "", "")
 		request.Query = []abi.QueryParam{{Key: "limit", Value: sdk.Itoa(page)}}
@@ -159,7 +160,7 @@ func (s *core) pages(v *visit, route, key string, page int, each func(x *item)) 
 	return nil
 }
 
-// digest adds an item's id and what changes of it.
+// digest adds an item's id and its changeable part.
 func (x *item) digest(d *sdk.Digest) {
 	for _, part := range [...]string{x.uuid, "\n", x.name, "\n", x.text, "\n", x.invalidAt.text, " ", x.expiredAt.text,
 		"\n"} {

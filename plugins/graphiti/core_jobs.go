@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// job is one of the gateway's queue.
+// job is a job of the gateway's queue.
 type job struct {
 	id, state string
 	failure   failure
@@ -36,10 +36,10 @@ func readJob(route string, body []byte) (*job, error) {
 	return j, err
 }
 
-// enqueue puts a write into the group's queue. The id makes it the same job however often it is sent; the gateway
-// replaces one that failed. Where the job was done earlier the receipts say committed, with the episodes; where these
-// are gone meanwhile, the job is forgotten and sent anew.
-func (s *core) enqueue(v *visit, route, id string, turns []turn, body []byte, seq int64) ([]*abi.WriteReceipt, error) {
+// enqueue adds a write to the group's queue. The id identifies the job however often it is sent; the gateway replaces a
+// failed job. If the job finished earlier, the receipts are committed, with the episodes; if the episodes have been
+// removed since, the job is forgotten and sent again.
+func (s *core) enqueue(v *scopedCall, route, id string, turns []turn, body []byte, seq int64) ([]*abi.WriteReceipt, error) {
 	for again := false; ; again = true {
 		request := v.toGroup(route, "", "")
 		request.TimeoutMS = queueMS
@@ -70,8 +70,8 @@ func (s *core) enqueue(v *visit, route, id string, turns []turn, body []byte, se
 	}
 }
 
-// inQueue are the receipts of turns in the gateway's queue, or stored by the job long ago.
-func (v *visit) inQueue(turns []turn, job string, stored map[string]named, seq int64) []*abi.WriteReceipt {
+// inQueue returns the receipts of turns that are in the gateway's queue, or that the job stored earlier.
+func (v *scopedCall) inQueue(turns []turn, job string, stored map[string]storedTurn, seq int64) []*abi.WriteReceipt {
 	receipts := make([]*abi.WriteReceipt, len(turns))
 	for i := range turns {
 		m := v.mark(&turns[i], seq+int64(i)+1)
@@ -88,12 +88,10 @@ func (v *visit) inQueue(turns []turn, job string, stored map[string]named, seq i
 	return receipts
 }
 
-// ready judges turns by the jobs that carry them, and by what is in the graph. Jobs first: one that ends between the
-// two looks is found by the second.
-//
-// Queued or running: pending. Failed: failed, with the gateway's words; of a bulk also when its bare episodes are
-// there. Neither a job nor an episode: lost.
-func (s *core) ready(v *visit, queued []marker, answer *abi.BackendReadiness) error {
+// ready judges turns by their jobs and by the graph. It reads the jobs first, so a job that ends between the two reads
+// is found by the second. Queued or running: pending. Failed: failed, with the gateway's message; for a bulk even if
+// its bare episodes exist. Neither a job nor an episode: lost.
+func (s *core) ready(v *scopedCall, queued []marker, answer *abi.BackendReadiness) error {
 	answer.Method = "the gateway's jobs, and episodes by name"
 	if len(queued) == 0 {
 		return nil
@@ -112,7 +110,7 @@ func (s *core) ready(v *visit, queued []marker, answer *abi.BackendReadiness) er
 		j := jobs[m.job]
 		sum.counted(found[m.name])
 		there := found[m.name].copies > 0
-		whole := !strings.HasPrefix(m.job, jobBulk) // a single episode is written as a whole, or not at all
+		whole := !strings.HasPrefix(m.job, jobBulk) // a single episode is stored completely, or not at all
 		switch {
 		case there && (whole || j == nil):
 		case j == nil && more, j != nil && j.waits():
@@ -135,8 +133,8 @@ func (s *core) ready(v *visit, queued []marker, answer *abi.BackendReadiness) er
 	return nil
 }
 
-// jobs lists the jobs of a group that are not done; more tells that the gateway has more that wait than it lists.
-func (s *core) jobs(v *visit) (jobs map[string]*job, more bool, err error) {
+// jobs returns the unfinished jobs of a group; more reports that the gateway has more waiting jobs than it lists.
+func (s *core) jobs(v *scopedCall) (jobs map[string]*job, more bool, err error) {
 	const route = "core_jobs"
 	jobs = map[string]*job{}
 	var counts [4]int64
@@ -171,12 +169,11 @@ func (s *core) jobs(v *visit) (jobs map[string]*job, more bool, err error) {
 	return jobs, more, nil
 }
 
-// findEvent looks for an event by its job, which has the same id however often it is sent, and by its episode.
-//
-// Without a job it cannot come any more when a later event of the scope is there, since the gateway works a group's
-// writes off in their order, or when a write that was sent then cannot be under way any more. Of a bulk an episode
-// alone proves nothing: one without entities counts as bare, and is finished.
-func (s *core) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, error) {
+// findEvent looks for an event by its job, whose id is the same however often it is sent, and by its episode. An event
+// without a job can no longer arrive if a later event of the scope has arrived, since the gateway processes a group's
+// writes in order, or once a write that was sent then cannot be in progress any more. For a bulk, an episode alone
+// proves nothing: one without entities counts as bare, and has to be finished.
+func (s *core) findEvent(v *scopedCall, want, last marker) (*abi.FindEventAnswer, error) {
 	if s.queued() {
 		if want.job == "" {
 			want.job = jobID(jobSingle, nil, want.name)
@@ -209,7 +206,7 @@ func (s *core) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, err
 		return &abi.FindEventAnswer{Found: "present", NativeIDs: n.uuids}, nil
 	case n.copies > 0:
 		return &abi.FindEventAnswer{Found: "present", NativeIDs: n.uuids}, nil
-	case s.queued(), want.overtaken(last, found): // queued: should it still arrive, it is the same job
+	case s.queued(), want.overtaken(last, found): // queued: if it still arrives, it is the same job
 		return &abi.FindEventAnswer{Found: "absent"}, nil
 	}
 	i, err := s.info(v)
@@ -220,7 +217,7 @@ func (s *core) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, err
 }
 
 // waits reports whether a job is still to be done.
-func (s *core) waits(v *visit, id string) (bool, error) {
+func (s *core) waits(v *scopedCall, id string) (bool, error) {
 	const route = "core_job"
 	body, err := s.gateway(v, v.toGroup(route, "job", id), nil)
 	if abi.CodeOf(err) == abi.CodeNotFound {
@@ -233,6 +230,6 @@ func (s *core) waits(v *visit, id string) (bool, error) {
 	return err == nil && j.waits(), err
 }
 
-// groupKinds are the counts' names at the gateway, with what memhost calls them.
+// groupKinds maps the gateway's names of the counts to memhost's.
 var groupKinds = [...][2]string{{"episodes", "episode"}, {"nodes", "entity"}, {"edges", "fact"},
 	{"communities", "community"}, {"sagas", "saga"}}

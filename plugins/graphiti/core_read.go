@@ -6,13 +6,13 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// search makes the native search_, and where annotate is configured looks up the episodes that the facts name.
-func (s *core) search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Trace) (*found, error) {
+// search runs the native search_ and, if annotate is configured, looks up the facts' episodes.
+func (s *core) search(v *scopedCall, r *abi.RetrieveRequest, query string, t *abi.Trace) (*results, error) {
 	filters, err := s.filters(r, t)
 	if err != nil {
 		return nil, err
 	}
-	f := &found{limit: s.limit(v, r.Budget), limitHow: "native"}
+	f := &results{limit: s.limit(v, r.Budget), limitHow: "native"}
 	t.NativeOperation = "search_"
 	t.Effective = map[string]abi.Raw{"search": sdk.Text(s.searchName()),
 		"limit": sdk.Number(f.limit)}
@@ -46,8 +46,8 @@ func (s *core) search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Tra
 	return f, err
 }
 
-// annotate asks the gateway for the episodes behind the facts.
-func (s *core) annotate(v *visit, f *found) error {
+// annotate looks up the episodes behind the facts at the gateway.
+func (s *core) annotate(v *scopedCall, f *results) error {
 	var uuids []string
 	for _, x := range f.facts() {
 		for _, uuid := range x.episodes {
@@ -70,11 +70,10 @@ func (s *core) annotate(v *visit, f *found) error {
 	return nil
 }
 
-// filters sorts the request's filters into the fields of the native search and says how each is applied. What the
-// configuration has fixed a request cannot change. The four dates of MCP's search_memory_facts are understood too.
-//
-// Every filter applies to facts, only node_labels to entities, none to episodes and communities (graphiti_core
-// search_utils.py): where a search finds more than a filter reaches, that is no hard one.
+// filters maps the request's filters to fields of the native search and says how each is applied. A request cannot
+// change what the configuration has fixed. The four dates of MCP's search_memory_facts are accepted too. Every filter
+// applies to facts, only node_labels to entities, none to episodes and communities (graphiti_core search_utils.py). A
+// filter that does not apply to all of a search's kinds is not reported as hard.
 func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
 	k, partial := s.kinds(), false
 	apply := func(name string, reaches bool) {
@@ -131,11 +130,11 @@ func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
 	return beside, nil
 }
 
-// lookupAtOnce is what the gateway takes in one look-up.
+// lookupAtOnce is the gateway's maximum for one look-up.
 const lookupAtOnce = 1000
 
-// lookUp looks objects up by ids or names; body is the answer as it came.
-func (s *core) lookUp(v *visit, route, kind, by string, values ...string) (list []item, body []byte, err error) {
+// lookUp looks objects up by ids or names; body is the unparsed answer.
+func (s *core) lookUp(v *scopedCall, route, kind, by string, values ...string) (list []item, body []byte, err error) {
 	body, err = s.gateway(v, v.toGroup(route, "", ""), object(field{by, textList(values...)}))
 	if err != nil {
 		return nil, nil, err
@@ -145,8 +144,8 @@ func (s *core) lookUp(v *visit, route, kind, by string, values ...string) (list 
 }
 
 // named looks episodes up by name: POST /v1/groups/{group}/episodes/lookup.
-func (s *core) named(v *visit, names ...string) (map[string]named, error) {
-	found := make(map[string]named, len(names))
+func (s *core) named(v *scopedCall, names ...string) (map[string]storedTurn, error) {
+	found := make(map[string]storedTurn, len(names))
 	for len(names) > 0 {
 		n := min(lookupAtOnce, len(names))
 		list, body, err := s.lookUp(v, routeCoreSources, "episodes", "names", names[:n]...)
@@ -156,16 +155,16 @@ func (s *core) named(v *visit, names ...string) (map[string]named, error) {
 		for i := range list {
 			x := &list[i]
 			at := found[x.name]
-			found[string([]byte(x.name))] = named{at.copies + 1, append(at.uuids, string([]byte(x.uuid))), at.facts +
+			found[string([]byte(x.name))] = storedTurn{at.copies + 1, append(at.uuids, string([]byte(x.uuid))), at.facts +
 				int64(len(x.facts))}
 		}
-		v.Reuse(body) // it holds the episodes' texts
+		v.Reuse(body) // it contains the episodes' texts
 		names = names[n:]
 	}
 	return found, nil
 }
 
-// provenance by the gateway's look-ups.
+// provenance uses the gateway's look-ups.
 func (s *core) provenance(p *origins, r *abi.ProvenanceRequest) error {
 	p.operation = "look-ups by id and name"
 	switch {
@@ -174,12 +173,12 @@ func (s *core) provenance(p *origins, r *abi.ProvenanceRequest) error {
 	case r.EventID == "":
 		return p.needBolt("provenance of a range of time")
 	}
-	found, err := s.named(p.visit, r.EventID)
+	found, err := s.named(p.scopedCall, r.EventID)
 	if err != nil {
 		return err
 	}
 	return p.ofEpisodes(found[r.EventID], func(uuid string) error {
-		episode, _, err := s.one(p.visit, "core_episode", "episode", uuid)
+		episode, _, err := s.one(p.scopedCall, "core_episode", "episode", uuid)
 		if err != nil || episode == nil {
 			return err
 		}
@@ -189,7 +188,7 @@ func (s *core) provenance(p *origins, r *abi.ProvenanceRequest) error {
 
 // byID looks for a fact, an episode, or an entity.
 func (s *core) byID(p *origins, uuid string) error {
-	fact, native, err := s.one(p.visit, "core_edge", "edge", uuid)
+	fact, native, err := s.one(p.scopedCall, "core_edge", "edge", uuid)
 	if err != nil {
 		return err
 	}
@@ -205,14 +204,14 @@ func (s *core) byID(p *origins, uuid string) error {
 			return e
 		})
 	}
-	episode, _, err := s.one(p.visit, "core_episode", "episode", uuid)
+	episode, _, err := s.one(p.scopedCall, "core_episode", "episode", uuid)
 	if err != nil {
 		return err
 	}
 	if episode != nil {
 		return s.ofEpisode(p, episode)
 	}
-	entity, native, err := s.one(p.visit, "core_node", "node", uuid)
+	entity, native, err := s.one(p.scopedCall, "core_node", "node", uuid)
 	if err != nil {
 		return err
 	}
@@ -223,8 +222,8 @@ func (s *core) byID(p *origins, uuid string) error {
 	return nil
 }
 
-// one asks for an object by its id; nil when the group has none of that kind.
-func (s *core) one(v *visit, route, kind, uuid string) (*item, abi.Raw, error) {
+// one requests an object by its id; nil if the group has none of that kind.
+func (s *core) one(v *scopedCall, route, kind, uuid string) (*item, abi.Raw, error) {
 	body, err := s.gateway(v, v.toGroup(route, "uuid", uuid), nil)
 	if abi.CodeOf(err) == abi.CodeNotFound {
 		return nil, nil, nil
@@ -259,12 +258,12 @@ func (s *core) ofEpisode(p *origins, episode *item) error {
 	})
 }
 
-// addAll looks objects up by id and adds them. Those that are gone are missing from the answer.
+// addAll looks objects up by id and adds them. Deleted ones are missing from the answer.
 func (s *core) addAll(p *origins, route, kind string, uuids []string, evidence func(x *item) abi.Evidence) error {
 	if len(uuids) == 0 {
 		return nil
 	}
-	_, body, err := s.lookUp(p.visit, route, kind, "uuids", uuids[:min(len(uuids), lookupAtOnce)]...)
+	_, body, err := s.lookUp(p.scopedCall, route, kind, "uuids", uuids[:min(len(uuids), lookupAtOnce)]...)
 	if err != nil {
 		return err
 	}
@@ -296,11 +295,11 @@ func (s *core) queries() []menuItem { return coreMenu[:] }
 
 // query sends the parameters as a body for POST, or else as a query string. Lists in the answer are checked to be the
 // group's.
-func (s *core) query(v *visit, q *menuItem, params []field) ([]byte, error) {
+func (s *core) query(v *scopedCall, q *menuItem, params []field) ([]byte, error) {
 	request, body, checked := v.toGroup(q.route, "", ""), []byte(nil),
 		[]string{"episodes", "nodes", "edges", "communities", "sagas"}
 	switch q.route {
-	case "core_info", "core_usage": // of the gateway, not of a group
+	case "core_info", "core_usage": // about the gateway, not about a group
 		request.Params, checked = nil, nil
 	case routeCoreSearch, "core_last_episodes", "core_contents":
 		body = object(params...)
@@ -339,7 +338,7 @@ func (s *core) query(v *visit, q *menuItem, params []field) ([]byte, error) {
 // mutate deletes: delete_fact, delete_episode, delete_entity {uuid}; adds: add_triplet {source, relation, fact, target,
 // valid_at?, invalid_at?}, build_communities {timeout_seconds?}, where the configuration allows them; and where it
 // makes sagas summarize_saga {uuid}. The gateway checks whose an id is.
-func (s *core) mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+func (s *core) mutate(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	switch r.Name {
 	case "delete_fact":
 		return s.onUUID(v, r, "core_delete_edge", "removed", nil)
@@ -374,8 +373,8 @@ func notAllowed(what, hint string) error {
 	return abi.NewError(abi.CodeUnsupported, what).WithReason("not_configured").WithHint(hint)
 }
 
-// onUUID deletes or summarises what params.uuid names; detail is the part of the answer that goes into the trace.
-func (s *core) onUUID(v *visit, r *abi.NativeMutation, route, detail string, request []byte) (*abi.MutationReceipt,
+// onUUID deletes or summarises the object params.uuid; detail is the part of the answer that goes into the trace.
+func (s *core) onUUID(v *scopedCall, r *abi.NativeMutation, route, detail string, request []byte) (*abi.MutationReceipt,
 	error) {
 	uuid, err := uuidParam(r)
 	if err != nil {
@@ -388,8 +387,8 @@ func (s *core) onUUID(v *visit, r *abi.NativeMutation, route, detail string, req
 	return v.mutated(r, []string{uuid}, route, detail, body)
 }
 
-// mutated is the receipt of a mutation, with a part of the answer in its trace.
-func (v *visit) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt,
+// mutated returns the receipt of a mutation, with a part of the answer in its trace.
+func (v *scopedCall) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt,
 	error) {
 	t, part := v.trace(r.Name), abi.Raw(nil)
 	err := answer(route, body, fields{{detail, &part}})
@@ -400,7 +399,7 @@ func (v *visit) mutated(r *abi.NativeMutation, ids []string, route, detail strin
 	return &abi.MutationReceipt{Status: "applied", NativeIDs: ids, Trace: t}, err
 }
 
-func (s *core) addTriplet(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+func (s *core) addTriplet(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	said, err := tripletParams(r)
 	if err != nil {
 		return nil, err
@@ -429,7 +428,7 @@ func (s *core) addTriplet(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt
 	return receipt, err
 }
 
-func (s *core) buildCommunities(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+func (s *core) buildCommunities(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	const route = "core_communities"
 	body, err := s.gateway(v, v.patient(v.toGroup(route, "", "")),
 		object(field{"timeout_seconds", r.Params["timeout_seconds"]}))

@@ -343,7 +343,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		assert.NotContains(t, result.FormattedContext, "score")
 	})
 	t.Run("trap core 3: created, said again and closed are three lists, not guessed from the fact", func(t *testing.T) {
-		v := &visit{settings: &settings{config: &abi.GuestConfig{Provider: "graphiti"}}, group: "g"}
+		v := &scopedCall{settings: &settings{config: &abi.GuestConfig{Provider: "graphiti"}}, group: "g"}
 		w, err := v.readWritten("core_add_episode", []byte(`{"episode":{"uuid":"e","group_id":"g"},"nodes":[],
 			"edges":[{"uuid":"f","group_id":"g","episodes":["e"],"expired_at":"2026-01-01T00:00:00Z"}],
 			"created_edge_uuids":["f"],"reasserted_edge_uuids":[],"invalidated_edge_uuids":[]}`))
@@ -495,7 +495,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			assert.Contains(t, string(result.Raw.Calls[0].Body), `"edge_reranker_scores":[`,
 				"raw has them as they came")
 		}
-		f := new(found)
+		f := new(results)
 		require.NoError(t, f.addCore([]byte(`{"edges":[{"uuid":"a"}],"edge_reranker_scores":[1,2],"nodes":[],`+
 			`"node_reranker_scores":[],"episodes":[],"communities":[],"score_alignment":{"edges":"aligned"}}`)))
 		assert.Nil(t, f.lists[0].items[0].score, "a list of another length, whatever is said of it")

@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// refused is the error in an HTTP answer, nil for 2xx.
+// refused returns the error of an HTTP answer, nil for 2xx.
 func refused(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	if head.Status >= 200 && head.Status < 300 {
 		return nil
@@ -34,19 +34,19 @@ func refused(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	return e
 }
 
-// unusable is a success that cannot be read.
+// unusable returns the error for a success that cannot be read.
 func unusable(route, what string, body []byte) *abi.Error {
 	return native(sdk.Unusable(route, 0, body, "is "+what), route, body)
 }
 
-// native keeps the backend's own words where they have no status: a row of Neo4j's, a tool's text, a part of an answer.
+// native keeps the backend's words if they have no HTTP status: a row of Neo4j, a tool's text, a part of an answer.
 func native(e *abi.Error, route string, body []byte) *abi.Error {
 	e.Route, e.Native = route, sdk.Native(0, body)
 	e.Native.Status = nil
 	return e
 }
 
-// phrases are parts of the MCP server's error messages, in lower case, and what they mean.
+// phrases maps parts of the MCP server's error messages, in lower case, to error codes.
 var phrases = [...]struct {
 	phrase string
 	code   abi.Code
@@ -70,8 +70,8 @@ var phrases = [...]struct {
 
 const unreached = "Neo4j, or the server's LLM or embedding provider, cannot be reached from it"
 
-// said is the error of a failure that the MCP server reports inside a success: {"error": "Error searching facts: ..."}.
-// The prose is all there is.
+// said returns the error for a failure that the MCP server reports inside a success: {"error": "Error searching facts:
+// ..."}. The text is the only information.
 func said(route, message string) *abi.Error {
 	folded := lower(message)
 	for _, p := range phrases {
@@ -82,7 +82,7 @@ func said(route, message string) *abi.Error {
 	return native(abi.NewError(abi.CodeBackend, route+": "+message), route, []byte(message))
 }
 
-// foreign is the error for an item of another group.
+// foreign returns the error for an item of another group.
 func foreign(route, group string) *abi.Error {
 	e := abi.NewError(abi.CodeIsolationBreach, route+": the backend returned an item of another group")
 	return native(e, route, []byte(group))

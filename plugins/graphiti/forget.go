@@ -8,17 +8,16 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forget removes the episodes of forgotten events and the facts that they alone assert. A fact that another event
-// asserts too stays, where the surface can keep it; one that they closed stays closed.
-//
-// With Bolt entities go that nothing else mentions, and summaries lose the removed facts' sentences: exact, whatever
-// the server offers. Without it each surface removes what it can, and names the rest.
+// forget removes the episodes of forgotten events and the facts that only they assert. A fact that another event
+// asserts too is kept if the surface can keep it; a fact that they closed stays closed. With Bolt, entities that
+// nothing else mentions are removed too, and summaries lose the removed facts' sentences, on every server. Without
+// Bolt, each surface removes what it can and lists the rest.
 func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	v, err := visiting(c)
 	if err != nil {
 		return nil, err
 	}
-	f := &forgetting{visit: v, ForgetRequest: r, receipt: &abi.ForgetReceipt{
+	f := &forgetRun{scopedCall: v, ForgetRequest: r, receipt: &abi.ForgetReceipt{
 		Status: abi.ForgetDone, Removed: map[string][]string{"episode": {}, "fact": {}}, DerivedMayRemain: []string{},
 		Trace: v.trace("")}}
 	err = v.surface.forget(f)
@@ -31,21 +30,21 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return f.receipt, err
 }
 
-// forgetting is one forget in a scope.
-type forgetting struct {
-	*visit
+// forgetRun is one forget request in a scope.
+type forgetRun struct {
+	*scopedCall
 	*abi.ForgetRequest
 	receipt *abi.ForgetReceipt
-	// episodes and names are of the episodes that are meant. seen are the UUIDs of all of the group's, where they were
-	// all looked at.
+	// episodes and names identify the request's episodes. seen are the UUIDs of all of the group's episodes, if all
+	// were checked.
 	episodes, names []string
 	seen            map[string]bool
-	// shared are facts that others assert too, and of which one of the episodes was the first to.
+	// shared are facts that others assert too, but that one of the episodes asserted first.
 	shared []string
 }
 
-// look adds an episode, if the request means it. Its texts may be a part of an answer whose memory is used again.
-func (f *forgetting) look(x *item) {
+// look adds an episode if the request covers it. Its texts may belong to an answer whose memory is reused.
+func (f *forgetRun) look(x *item) {
 	uuid := strings.Clone(x.uuid)
 	if f.seen != nil {
 		f.seen[uuid] = true
@@ -60,18 +59,18 @@ func (f *forgetting) look(x *item) {
 	}
 }
 
-// share is whose a fact is.
+// share says which episodes assert a fact.
 type share int
 
 const (
 	shareNone  share = iota // none of the forgotten episodes asserts it
-	shareOwn                // they alone, or the request names it
+	shareOwn                // only they do, or the request names it
 	shareFirst              // others too, and one of them was the first
 	shareOther              // others too
 )
 
-// shareOf tells whose a fact is. Sources that are known to be gone do not count.
-func (f *forgetting) shareOf(x *item) share {
+// shareOf determines which episodes assert a fact. Sources that are known to be deleted do not count.
+func (f *forgetRun) shareOf(x *item) share {
 	if contains(f.NativeIDs, x.uuid) {
 		return shareOwn
 	}
@@ -95,20 +94,20 @@ func (f *forgetting) shareOf(x *item) share {
 	return shareOther
 }
 
-// removed notes what is gone.
-func (f *forgetting) removed(kind string, uuids ...string) {
+// removed adds deleted objects to the receipt.
+func (f *forgetRun) removed(kind string, uuids ...string) {
 	f.receipt.Removed[kind] = append(f.receipt.Removed[kind], uuids...)
 }
 
-// remains notes what is left, where there is any.
-func (f *forgetting) remains(n int, what string) {
+// remains adds remaining objects to the receipt, if there are any.
+func (f *forgetRun) remains(n int, what string) {
 	if n > 0 {
 		f.receipt.DerivedMayRemain = append(f.receipt.DerivedMayRemain, sdk.Itoa(n)+" "+what)
 	}
 }
 
-// passLast forgets the scope's last turn when that is removed: nobody waits for it to arrive any more.
-func (f *forgetting) passLast() error {
+// passLast clears the scope's last turn when that turn is removed, so that nothing waits for it to arrive.
+func (f *forgetRun) passLast() error {
 	last, has, err := f.readLast()
 	if err != nil || !has || !contains(f.names, last.name) {
 		return err
@@ -117,9 +116,9 @@ func (f *forgetting) passLast() error {
 	return f.keepLast(last)
 }
 
-// Rest and MCP.
+// Forgetting on REST and MCP.
 
-func (q *queue) forget(f *forgetting) error {
+func (q *queue) forget(f *forgetRun) error {
 	if f.hasBolt {
 		return f.byBolt()
 	}
@@ -129,7 +128,7 @@ func (q *queue) forget(f *forgetting) error {
 			"episodes: the MCP server does not give their times. Forget by event or session, or configure bolt")
 		return nil
 	}
-	all, err := q.allEpisodes(f.visit)
+	all, err := q.allEpisodes(f.scopedCall)
 	if err != nil {
 		return err
 	}
@@ -154,10 +153,10 @@ func (q *queue) forget(f *forgetting) error {
 	return err
 }
 
-// removeEach removes facts or episodes; one that is gone already is none.
-func (q *queue) removeEach(f *forgetting, kind string, uuids []string) error {
+// removeEach removes facts or episodes; it does not count those already deleted.
+func (q *queue) removeEach(f *forgetRun, kind string, uuids []string) error {
 	for _, uuid := range uuids {
-		operation, _, err := q.remove(f.visit, kind, uuid)
+		operation, _, err := q.remove(f.scopedCall, kind, uuid)
 		if err != nil && abi.CodeOf(err) != abi.CodeNotFound {
 			return err
 		}
@@ -167,9 +166,9 @@ func (q *queue) removeEach(f *forgetting, kind string, uuids []string) error {
 	return nil
 }
 
-// alone are the facts that no other episode names. The REST service gives no fact's sources: an episode names those that
-// it asserted and those that it closed.
-func (s *rest) alone(f *forgetting, all []item) (facts []string, err error) {
+// alone returns the facts that no other episode lists. The REST service does not return a fact's sources, but an
+// episode lists the facts that it asserted and those that it closed.
+func (s *restService) alone(f *forgetRun, all []item) (facts []string, err error) {
 	others := map[string]bool{}
 	for i := range all {
 		for _, uuid := range all[i].facts {
@@ -199,12 +198,12 @@ func (s *rest) alone(f *forgetting, all []item) (facts []string, err error) {
 	return facts, nil
 }
 
-// alone looks at each fact of each episode.
-func (s *mcp) alone(f *forgetting, _ []item) (facts []string, err error) {
+// alone checks each fact of each episode.
+func (s *mcp) alone(f *forgetRun, _ []item) (facts []string, err error) {
 	const route = "mcp_fact"
 	candidates := append([]string(nil), f.NativeIDs...)
 	for _, uuid := range f.episodes {
-		body, err := s.tool(f.visit, "mcp_episode_entities", "get_episode_entities",
+		body, err := s.tool(f.scopedCall, "mcp_episode_entities", "get_episode_entities",
 			field{"episode_uuids", textList(uuid)})
 		if err != nil {
 			return nil, err
@@ -220,7 +219,7 @@ func (s *mcp) alone(f *forgetting, _ []item) (facts []string, err error) {
 		if contains(candidates[:i], uuid) || !isUUID(uuid) {
 			continue
 		}
-		body, err := s.tool(f.visit, route, "get_entity_edge", field{"uuid", sdk.Text(uuid)})
+		body, err := s.tool(f.scopedCall, route, "get_entity_edge", field{"uuid", sdk.Text(uuid)})
 		if abi.CodeOf(err) == abi.CodeNotFound {
 			continue
 		}
@@ -247,12 +246,12 @@ func (s *mcp) alone(f *forgetting, _ []item) (facts []string, err error) {
 	return facts, nil
 }
 
-// lookAgain finds out which of the shared facts are left. Before graphiti-core 0.31 delete_episode takes those that its
-// episode was the first to assert; since then it leaves them to the others.
-func (s *mcp) lookAgain(f *forgetting) error {
+// lookAgain checks which of the shared facts remain. Before graphiti-core 0.31 delete_episode removes those that its
+// episode asserted first; later versions keep them.
+func (s *mcp) lookAgain(f *forgetRun) error {
 	lost, left := 0, 0
 	for _, uuid := range f.shared {
-		_, err := s.tool(f.visit, "mcp_fact", "get_entity_edge", field{"uuid", sdk.Text(uuid)})
+		_, err := s.tool(f.scopedCall, "mcp_fact", "get_entity_edge", field{"uuid", sdk.Text(uuid)})
 		switch {
 		case err == nil:
 			left++
@@ -269,16 +268,16 @@ func (s *mcp) lookAgain(f *forgetting) error {
 	return nil
 }
 
-// lookAgain has nothing to do: alone lists what it removes.
-func (*rest) lookAgain(*forgetting) error { return nil }
+// lookAgain has nothing to do: the service removes only what alone lists.
+func (*restService) lookAgain(*forgetRun) error { return nil }
 
-// Neo4j.
+// Forgetting by Neo4j.
 
 // rowsAtOnce is how many rows one statement of a forget removes.
 const rowsAtOnce = 1000
 
-// byBolt removes by Neo4j alone, the episodes last: until then they can be found again.
-func (f *forgetting) byBolt() error {
+// byBolt removes with Neo4j only. Episodes come last, so that an interrupted forget finds them again.
+func (f *forgetRun) byBolt() error {
 	f.receipt.Trace.NativeOperation = "bolt"
 	err := f.boltEpisodes()
 	if err != nil || len(f.episodes)+len(f.NativeIDs) == 0 {
@@ -301,9 +300,9 @@ func (f *forgetting) byBolt() error {
 	return err
 }
 
-// boltRemove runs a statement until it finds nothing more, and counts the UUIDs that it answers. They are removed,
-// where there is a kind.
-func (f *forgetting) boltRemove(kind, route string) (n int, err error) {
+// boltRemove runs a statement until it returns no more rows, and counts the UUIDs that it returns. If kind is set, they
+// are added to the receipt as removed.
+func (f *forgetRun) boltRemove(kind, route string) (n int, err error) {
 	params := []field{{"uuids", textList(f.NativeIDs...)}, {"episodes", textList(f.episodes...)},
 		{"limit", sdk.Number(rowsAtOnce)}}
 	for more := true; more && err == nil; {
@@ -321,8 +320,8 @@ func (f *forgetting) boltRemove(kind, route string) (n int, err error) {
 	return n, err
 }
 
-// boltEpisodes looks at the group's episodes, or at those that the request names, page by page.
-func (f *forgetting) boltEpisodes() error {
+// boltEpisodes checks the group's episodes, or those that the request names, page by page.
+func (f *forgetRun) boltEpisodes() error {
 	all := "false"
 	if len(f.EventIDs)+len(f.NativeIDs) == 0 {
 		all = "true"
@@ -351,8 +350,9 @@ func (f *forgetting) boltEpisodes() error {
 	return nil
 }
 
-// boltLeft names what a model made of the events and others: before the episodes go, which lead to it.
-func (f *forgetting) boltLeft(shared int) error {
+// boltLeft lists what a model derived from the events together with others. It runs before the episodes are deleted,
+// because they lead to it.
+func (f *forgetRun) boltLeft(shared int) error {
 	var entities, others int64
 	err := f.bolt("bolt_forget_left", []field{{"episodes", textList(f.episodes...)}}, columns(&entities, &others))
 	f.remains(shared, "facts that other events said too")

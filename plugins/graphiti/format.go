@@ -52,7 +52,7 @@ func (x *item) block(kind, id string) sdk.Block {
 	return b
 }
 
-// held is validity in short: "2025-03-01", "2025-03-01 to 2025-04-10, superseded", "until 2025-04-10, superseded".
+// held formats validity briefly: "2025-03-01", "2025-03-01 to 2025-04-10, superseded", "until 2025-04-10, superseded".
 func (x *item) held() string {
 	text := sdk.Day(x.validAt.text)
 	if to := sdk.Day(x.invalidAt.text); to != "" && text != "" {
@@ -69,7 +69,7 @@ func (x *item) held() string {
 	return text + "superseded"
 }
 
-// validity is when a fact held.
+// validity formats when a fact was valid.
 func (x *item) validity() string {
 	from, to, prefix := x.validAt.text, x.invalidAt.text, ""
 	if x.superseded() {
@@ -86,7 +86,7 @@ func (x *item) validity() string {
 	return prefix + "valid " + from + " to " + to
 }
 
-// scored is the reranker's score, where there is one.
+// scored formats the reranker's score, if there is one.
 func (x *item) scored() string {
 	if x.score == nil {
 		return ""
@@ -94,20 +94,20 @@ func (x *item) scored() string {
 	return strconv.FormatFloat(*x.score, 'g', 4, 64)
 }
 
-// format fits the items, in the backend's order, into the budget: the first ones.
-func (f *found) format(c *sdk.Call, config *abi.GuestConfig, budget abi.ContextBudget) sdk.Fitted {
+// format fits the first items, in the backend's order, into the budget.
+func (f *results) format(c *sdk.Call, config *abi.GuestConfig, budget abi.ContextBudget) sdk.Fitted {
 	ids, blocks := make([]string, f.count()), make([]sdk.Block, f.count())
-	f.each(func(n int, _ *hits, _ int, x *item) { ids[n] = x.uuid })
+	f.each(func(n int, _ *resultList, _ int, x *item) { ids[n] = x.uuid })
 	ids = sdk.ShortIDs(ids)
-	f.each(func(n int, l *hits, _ int, x *item) {
+	f.each(func(n int, l *resultList, _ int, x *item) {
 		blocks[n] = x.block(l.kind, ids[n])
 		blocks[n].Item = n
 	})
 	return sdk.ContextOf(config, c.Scope).FitFirst(c, blocks, budget)
 }
 
-// formatRequest is what formatting needs of an abi.FormatRequest. The trace is skipped: its decoder would add to the
-// module.
+// formatRequest is the part of an abi.FormatRequest that formatting needs. The trace is skipped, because its decoder
+// would add to the module's size.
 type formatRequest struct {
 	raw      abi.RawResult
 	evidence []abi.Evidence
@@ -136,7 +136,7 @@ func formatContext(c *sdk.Call, r *formatRequest) (*abi.FormatResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := new(found)
+	f := new(results)
 	for i := range r.raw.Calls {
 		err := f.add(r.raw.Calls[i].Route, r.raw.Calls[i].Body)
 		if err != nil {

@@ -16,31 +16,32 @@ const (
 	routeSources     = "bolt_fact_events"
 )
 
-// found is a retrieval's answers, read.
-type found struct {
+// results holds the parsed answers of a retrieval.
+type results struct {
 	raw abi.RawResult
-	// lists are what was found, in the backend's order.
-	lists []hits
-	// limit is how many items the search was asked for: "native" where the budget's max_items went into it, or "fixed".
+	// lists are the found items, in the backend's order.
+	lists []resultList
+	// limit is how many items the search requested; limitHow is native if it came from the budget's max_items, or
+	// fixed.
 	limit    int64
 	limitHow string
-	// sources are the ids of the events that a fact came from, by its uuid: from Neo4j, or the gateway.
+	// sources maps a fact's UUID to the ids of its events, from Neo4j or the gateway.
 	sources map[string][]string
 }
 
-// hits is one list of an answer.
-type hits struct {
-	// key is its name there, at its place in raw, as a JSON Pointer up to the item's number.
+// resultList is one list of an answer.
+type resultList struct {
+	// key is the list's name in the answer; at is its JSON Pointer into raw, up to the item's number.
 	key, at string
 	// kind is fact, entity, episode or community; group is the evidence's.
 	kind, group string
 	items       []item
-	// unaligned: the answer has scores, and they belong to no item.
+	// unaligned: the answer has scores that cannot be assigned to items.
 	unaligned bool
 }
 
-// facts are the facts among what was found.
-func (f *found) facts() []item {
+// facts returns the facts found.
+func (f *results) facts() []item {
 	for i := range f.lists {
 		if f.lists[i].kind == "fact" {
 			return f.lists[i].items
@@ -49,15 +50,15 @@ func (f *found) facts() []item {
 	return nil
 }
 
-func (f *found) count() (n int) {
+func (f *results) count() (n int) {
 	for i := range f.lists {
 		n += len(f.lists[i].items)
 	}
 	return n
 }
 
-// each gives the items in the backend's order, numbered from 0.
-func (f *found) each(do func(n int, l *hits, at int, x *item)) {
+// each iterates over the items in the backend's order, numbered from 0.
+func (f *results) each(do func(n int, l *resultList, at int, x *item)) {
 	n := 0
 	for i := range f.lists {
 		l := &f.lists[i]
@@ -69,12 +70,12 @@ func (f *found) each(do func(n int, l *hits, at int, x *item)) {
 }
 
 // add reads one answer and keeps it.
-func (f *found) add(route string, body []byte) (err error) {
+func (f *results) add(route string, body []byte) (err error) {
 	switch route {
 	case routeRESTSearch, routeMCPSearch:
-		err = f.addList(route, body, hits{key: "facts", kind: "fact"})
+		err = f.addList(route, body, resultList{key: "facts", kind: "fact"})
 	case routeMCPNodes:
-		err = f.addList(route, body, hits{key: "nodes", kind: "entity", group: "entities"})
+		err = f.addList(route, body, resultList{key: "nodes", kind: "entity", group: "entities"})
 	case routeCoreSearch:
 		err = f.addCore(body)
 	case routeCoreSources:
@@ -89,22 +90,22 @@ func (f *found) add(route string, body []byte) (err error) {
 }
 
 // addList reads {"<key>": [...]}.
-func (f *found) addList(route string, body []byte, l hits) (err error) {
+func (f *results) addList(route string, body []byte, l resultList) (err error) {
 	l.at = f.pointerTo(l.key)
 	l.items, err = itemsIn(route, l.key, body)
 	f.lists = append(f.lists, l)
 	return err
 }
 
-// pointerTo is where a list of the next call's answer is in raw.
-func (f *found) pointerTo(key string) string {
+// pointerTo returns the JSON Pointer into raw of a list of the next call's answer.
+func (f *results) pointerTo(key string) string {
 	return "/calls/" + sdk.Itoa(len(f.raw.Calls)) + "/body/" + key + "/"
 }
 
 // addCore reads the answer of the gateway's search: four lists of items, four of scores, and which of them belong
 // together.
-func (f *found) addCore(body []byte) error {
-	lists := [...]hits{{key: "edges", kind: "fact"}, {key: "nodes", kind: "entity", group: "entities"},
+func (f *results) addCore(body []byte) error {
+	lists := [...]resultList{{key: "edges", kind: "fact"}, {key: "nodes", kind: "entity", group: "entities"},
 		{key: "episodes", kind: "episode", group: "episodes"},
 		{key: "communities", kind: "community", group: "communities"}}
 	scoreKeys := [...]string{"edge_reranker_scores", "node_reranker_scores", "episode_reranker_scores",
@@ -151,8 +152,8 @@ func numbers(d *wirejson.Decoder) (list []*float64, err error) {
 	return list, err
 }
 
-// addEpisodes reads the episodes that the facts came from, which core looks up: their names are the events' ids.
-func (f *found) addEpisodes(body []byte) error {
+// addEpisodes reads the episodes behind the facts, which core looks up: their names are the events' ids.
+func (f *results) addEpisodes(body []byte) error {
 	episodes, err := itemsIn(routeCoreSources, "episodes", body)
 	names := map[string]string{}
 	for i := range episodes {
@@ -166,8 +167,8 @@ func (f *found) addEpisodes(body []byte) error {
 	return err
 }
 
-// addRows reads the events that the facts came from as Neo4j answers them: [[fact, name], ...].
-func (f *found) addRows(body []byte) error {
+// addRows reads the events behind the facts as Neo4j returns them: [[fact, name], ...].
+func (f *results) addRows(body []byte) error {
 	return list(routeSources, body, func(d *wirejson.Decoder) error {
 		fact, name, i := "", "", -1
 		row := columns(&fact, &name)
@@ -180,7 +181,7 @@ func (f *found) addRows(body []byte) error {
 	})
 }
 
-func (f *found) addSource(fact, name string) {
+func (f *results) addSource(fact, name string) {
 	if f.sources == nil {
 		f.sources = map[string][]string{}
 	}
@@ -189,14 +190,14 @@ func (f *found) addSource(fact, name string) {
 	}
 }
 
-// evidence points at the items in the backend's order, as many as the budget takes.
-func (f *found) evidence(budget abi.ContextBudget) []abi.Evidence {
+// evidence returns pointers to the items in the backend's order, as many as fit the budget.
+func (f *results) evidence(budget abi.ContextBudget) []abi.Evidence {
 	most := f.count()
 	if budget.MaxItems != nil {
 		most = int(min(int64(most), max(0, *budget.MaxItems)))
 	}
 	var list []abi.Evidence
-	f.each(func(n int, l *hits, at int, x *item) {
+	f.each(func(n int, l *resultList, at int, x *item) {
 		if n >= most {
 			return
 		}

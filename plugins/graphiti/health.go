@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// health asks the server, and what is behind it: both servers' own health routes stay green with the database, the LLM
-// or the worker dead. A dead worker shows in readiness only.
+// health checks the server and what is behind it: both servers' own health routes stay green if the database, the LLM
+// or the worker is down. A dead worker shows in readiness only.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -14,7 +14,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	}
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: s.config.Provider, ConsistencyModel: "async_derived",
 		NativeMemoryTypes: []string{"episode", "entity", "fact"}, Isolation: "filtered", PetObservability: "partial"}
-	code, err := s.surface.probe(&visit{c, s, probeGroup}, h)
+	code, err := s.surface.probe(&scopedCall{c, s, probeGroup}, h)
 	if err != nil {
 		h.Status = abi.HealthUnavailable
 		if code == "neo4j_down" { // the server itself may still work

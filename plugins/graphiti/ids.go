@@ -13,9 +13,10 @@ import (
 //	fact, entity, ...  a UUID of Graphiti's own: isUUID; memhost makes none
 
 const (
-	// groupMax is the longest group id that is spelled out: Neo4j's range indexes take some 8 kB, Lucene's terms less.
+	// groupMax is the maximum length of a group id that is spelled out: Neo4j's range indexes accept some 8 kB,
+	// Lucene's terms less.
 	groupMax = 200
-	// probeGroup is no scope's: health reads it to prove the way to the database.
+	// probeGroup belongs to no scope: health reads it to check the connection to the database.
 	probeGroup = "mh1_health"
 )
 
@@ -68,8 +69,8 @@ func base32hex(s string) string {
 	return string(out)
 }
 
-// groupOf is the group of a call. It fails closed: Graphiti's own check lets a trailing line end pass, and an empty
-// group is everybody's.
+// groupOf returns the group of a call. It fails on anything unexpected: Graphiti's own check accepts a trailing line
+// end, and an empty group means all groups.
 func groupOf(s *settings, c *sdk.Call) (string, error) {
 	id := groupID(s.config.Namespace, c.Scope, c.Generation)
 	if s.template != nil {
@@ -90,7 +91,7 @@ func isGroup(id string) bool {
 	return len(id) > 0 && len(id) <= groupMax
 }
 
-// isUUID reports whether s is a lower-case UUID with dashes, as all of Graphiti's are: nothing else is put into a path
+// isUUID reports whether s is a lower-case UUID with dashes, as all of Graphiti's are. Nothing else is put into a path
 // or a look-up.
 func isUUID(s string) bool {
 	for i := range len(s) {
@@ -103,15 +104,15 @@ func isUUID(s string) bool {
 	return len(s) == 36
 }
 
-// Kinds of jobs, as their ids begin: one event, or a bulk of several.
+// Kinds of jobs, as prefixes of their ids: one event, or a bulk of several.
 const (
 	jobSingle = "mh1e"
 	jobBulk   = "mh1b"
 )
 
-// jobID is the id of the gateway's job that adds events: <kind>-<SHA-256 of the events' ids, each with its length and
-// the UUID of the bare episode that it resumes>. The same events are the same job, so that a request sent twice is
-// worked off once.
+// jobID returns the id of the gateway's job that adds events: <kind>-<SHA-256 of the events' ids, each with its length
+// and the UUID of the bare episode that it resumes>. The same events give the same job, so a request that is sent twice
+// is processed once.
 func jobID(kind string, bare map[string]string, events ...string) string {
 	var d sdk.Digest
 	for _, name := range events {

@@ -6,21 +6,21 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// item is a fact (a RELATES_TO edge), an entity, a community or an episode, with the fields that the surface gives. Of
-// a fact, REST 0.29.3 gives neither episodes nor node ids, and no REST version the group. Of an episode, MCP does not
-// give valid_at.
+// item is a fact (a RELATES_TO edge), an entity, a community or an episode, with the fields that the surface returns.
+// For facts, REST 0.29.3 returns neither episodes nor node ids, and no REST version returns the group. For episodes,
+// MCP does not return valid_at.
 type item struct {
 	uuid, group, name string
 	// text is a fact's text, or the summary of an entity or a community.
 	text string
-	// content is what an episode says, as JSON: a part of the answer, since an inventory goes through any number of
-	// them. about is its source_description, as JSON too.
+	// content is an episode's text, as JSON, and part of the answer, because an inventory reads any number of episodes.
+	// about is its source_description, also as JSON.
 	content, about                           wirejson.Raw
-	validAt, invalidAt, createdAt, expiredAt moment
-	// episodes are the UUIDs of the episodes that asserted a fact; facts those of the facts that an episode asserted or
-	// closed.
+	validAt, invalidAt, createdAt, expiredAt graphTime
+	// episodes are the UUIDs of the episodes that asserted a fact; facts are the UUIDs of the facts that an episode
+	// asserted or closed.
 	episodes, facts []string
-	// score is the reranker's, on core, where it belongs to this item.
+	// score is the reranker's score, on core, if it can be assigned to this item.
 	score *float64
 }
 
@@ -56,7 +56,7 @@ func (x *item) readField(d *wirejson.Decoder, key string) (err error) {
 	return err
 }
 
-func (m *moment) read(d *wirejson.Decoder) error {
+func (m *graphTime) read(d *wirejson.Decoder) error {
 	text := ""
 	err := readInto(d, &text)
 	*m = momentOf(text)
@@ -82,15 +82,15 @@ func items(d *wirejson.Decoder) (list []item, err error) {
 	return list, err
 }
 
-// itemsIn reads {"facts": [...]}, {"edges": [...]}, {"nodes": [...]} or {"episodes": [...]}: an answer without that key
-// is not one of a search.
+// itemsIn reads {"facts": [...]}, {"edges": [...]}, {"nodes": [...]} or {"episodes": [...]}. An answer without that key
+// is not a search's.
 func itemsIn(route, name string, body []byte) (found []item, err error) {
 	err = answer(route, body, fields{{name, &found}}, name)
 	return found, err
 }
 
-// items is itemsIn for the scope's group.
-func (v *visit) items(route, name string, body []byte) ([]item, error) {
+// items is itemsIn that checks the group.
+func (v *scopedCall) items(route, name string, body []byte) ([]item, error) {
 	found, err := itemsIn(route, name, body)
 	if err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (v *visit) items(route, name string, body []byte) ([]item, error) {
 	return found, v.ours(route, found)
 }
 
-// ours fails closed when one of the items is of another group.
-func (v *visit) ours(route string, list []item) error {
+// ours returns an error if one of the items belongs to another group.
+func (v *scopedCall) ours(route string, list []item) error {
 	for i := range list {
 		if list[i].group != v.group {
 			return foreign(route, list[i].group)
@@ -116,16 +116,16 @@ func uuidsOf(list []item) []string {
 	return uuids
 }
 
-// superseded: Graphiti has closed the fact, by event time or by the clock.
+// superseded reports whether Graphiti has closed the fact, by event time or by the clock.
 func (x *item) superseded() bool { return x.invalidAt.given || x.expiredAt.given }
 
-// said is what an episode says.
+// said returns an episode's text.
 func (x *item) said() string {
 	text, _ := stringOf(abi.Raw(x.content))
 	return text
 }
 
-// evidence is what an item says of itself; kind is fact, entity, community or episode.
+// evidence describes an item; kind is fact, entity, community or episode.
 func (x *item) evidence(kind string) abi.Evidence {
 	e := abi.Evidence{NativeID: x.uuid, NativeType: kind, Text: x.text, Score: x.score, TimeBasis: abi.TimeIngest,
 		CreatedAt: x.createdAt.text, ValidAt: x.validAt.text, InvalidAt: x.invalidAt.text, ExpiredAt: x.expiredAt.text}

@@ -46,7 +46,7 @@ func textList(list ...string) abi.Raw {
 	return array(values...)
 }
 
-// optional writes a string; the empty one has no value, so that object leaves its field out.
+// optional returns a string value, or no value for "", so that object leaves the field out.
 func optional(text string) abi.Raw {
 	if text == "" {
 		return nil
@@ -54,9 +54,9 @@ func optional(text string) abi.Raw {
 	return sdk.Text(text)
 }
 
-// fields are those of an object to read, each with the place for its value: a *string, *bool, *int64, *[]string,
-// *abi.Raw (a copy), *wirejson.Raw (a part of the text), *[]field, *item, *[]item, the fields of an object within, or a
-// function. Other fields are skipped. null leaves a place as it is.
+// fields lists the fields to read from an object, each with the place for its value: a *string, *bool, *int64,
+// *[]string, *abi.Raw (a copy), *wirejson.Raw (a part of the text), *[]field, *item, *[]item, the fields of a nested
+// object, or a function. Other fields are skipped. null leaves a place unchanged.
 type fields []struct {
 	name string
 	to   any
@@ -120,7 +120,7 @@ func texts(d *wirejson.Decoder) ([]string, error) {
 	return list, err
 }
 
-// fieldsOf reads an object apart, in memory of its own; fields that are null are left out.
+// fieldsOf returns an object's fields as a copy; fields that are null are left out.
 func fieldsOf(d *wirejson.Decoder) (list []field, err error) {
 	err = d.Obj(func(d *wirejson.Decoder, key string) error {
 		if d.Next() == wirejson.Null {
@@ -134,17 +134,17 @@ func fieldsOf(d *wirejson.Decoder) (list []field, err error) {
 	return list, err
 }
 
-// verbatim reads a value of any type as it is written, in memory of its own.
+// verbatim returns a copy of a value of any type.
 func verbatim(d *wirejson.Decoder) (abi.Raw, error) {
 	value, err := d.RawAppend(nil)
 	return abi.Raw(value), err
 }
 
-// answer reads an answer, one JSON object, in one pass. required are fields that it must have, and not as null: an
-// answer of another kind must not look empty.
+// answer reads an answer, one JSON object, in one pass. required are fields that it must have, not null, so that an
+// unrelated answer does not look empty.
 //
-// Errors: backend for anything else, too: no JSON, a value of another type, or nested deeper than this guest's stack
-// holds.
+// Errors: backend, also for text that is not JSON, a value of another type, or nesting deeper than this guest's stack
+// allows.
 func answer(route string, body []byte, f fields, required ...string) error {
 	d := wirejson.DecodeBytes(body).Limit(abi.MaxDepth)
 	if d.Next() != wirejson.Object {
@@ -189,7 +189,7 @@ func list(route string, body []byte, each func(d *wirejson.Decoder) error) error
 	return nil
 }
 
-// unreadable is the error of an answer that breaks off, or holds something unexpected.
+// unreadable returns the error for an answer that is cut off or has unexpected content.
 func unreadable(route, what string, body []byte) error {
 	if !abi.ValidJSON(body) {
 		what = "no JSON that can be read"
@@ -212,7 +212,8 @@ func contains(list []string, text string) bool {
 	return false
 }
 
-// lower folds ASCII letters: all that headers and the servers' English need. strings.ToLower brings tables of Unicode.
+// lower lower-cases ASCII letters, which is enough for headers and the servers' English. strings.ToLower would add
+// tables of Unicode.
 func lower(s string) string {
 	b := []byte(s)
 	for i, c := range b {

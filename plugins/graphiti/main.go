@@ -1,5 +1,5 @@
-// Package main is the provider graphiti: a temporal knowledge graph behind Graphiti's REST or MCP server, looked into
-// over Bolt where that is configured.
+// Package main is the provider graphiti: a temporal knowledge graph behind Graphiti's REST service, its MCP server or
+// memhost's gateway, read over Bolt if that is configured.
 package main
 
 import "github.com/memhost/memhost/sdk"

@@ -7,15 +7,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// marker is what is kept of a turn that a server took into its queue: enough to find it, to place it in the order of
-// the scope's turns, and to tell when it was sent. As text "1 <seq> <sent ms> <event ms> <event id>", and with a job of
-// the gateway's "2 <seq> <sent ms> <event ms> <job> <event id>".
+// marker holds what is needed to find a turn that a server has queued, to order it among the scope's turns, and to know
+// when it was sent. Its text is "1 <seq> <sent ms> <event ms> <event id>", or with a job of the gateway "2 <seq> <sent
+// ms> <event ms> <job> <event id>".
 type marker struct {
-	// seq counts the scope's turns from 1: the queue is worked off in this order.
+	// seq counts the scope's turns from 1; the queue is processed in this order.
 	seq, sentMS, eventMS int64
 	// name is the event's id.
 	name string
-	// job is the gateway's job that carries the turn; on core only.
+	// job is the gateway's job for the turn; on core only.
 	job string
 }
 
@@ -46,12 +46,12 @@ func parseMarker(s string) (m marker, ok bool) {
 	return m, m.seq > 0 && m.name != ""
 }
 
-// lastKey is where the scope's state keeps the marker of the last turn that was taken. In a queue that is worked off in
-// order it tells when all are through.
+// lastKey is the key of the scope's state with the marker of the last accepted turn. In a queue that is processed in
+// order, its arrival means that all have arrived.
 const lastKey = "last"
 
-// readLast reads it; has is false before the scope's first turn.
-func (v *visit) readLast() (m marker, has bool, err error) {
+// readLast reads that marker; has is false before the scope's first turn.
+func (v *scopedCall) readLast() (m marker, has bool, err error) {
 	value, version, err := v.Get(lastKey)
 	if err != nil || version == 0 {
 		return marker{}, false, err
@@ -60,9 +60,11 @@ func (v *visit) readLast() (m marker, has bool, err error) {
 	return m, has, nil
 }
 
-func (v *visit) keepLast(m marker) error { return v.Put(lastKey, []byte(m.String()), sdk.AnyVersion) }
+func (v *scopedCall) keepLast(m marker) error {
+	return v.Put(lastKey, []byte(m.String()), sdk.AnyVersion)
+}
 
-// readMarkers reads the markers of a request; of a turn that was recorded twice the later one counts.
+// readMarkers reads the markers of a request; for a turn that was recorded twice, the later marker counts.
 func readMarkers(list []string) (queued []marker, unread int) {
 	at := map[string]int{}
 	for _, text := range list {

@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// mcp is Graphiti's MCP server, by its tools; what goes over the wire is in mcp_session.go. It has a queue for each
+// mcp is Graphiti's MCP server, used through its tools; the protocol is in mcp_session.go. It has a queue for each
 // group.
 type mcp struct {
 	queue
@@ -21,13 +21,13 @@ func newMCP() *mcp {
 	return s
 }
 
-// setup asks for the server's status: a group exists only through its data.
-func (s *mcp) setup(v *visit, _ *abi.SetupReceipt) error { return s.status(v) }
+// setup requests the server's status. A group exists only through its data.
+func (s *mcp) setup(v *scopedCall, _ *abi.SetupReceipt) error { return s.status(v) }
 
-// status asks get_status, which really queries the database, and refuses one that is not Neo4j.
+// status calls get_status, which queries the database, and rejects a database other than Neo4j.
 //
-// Errors: unavailable when the server cannot use its database; unsupported for FalkorDB.
-func (s *mcp) status(v *visit) error {
+// Errors: unavailable if the server cannot use its database; unsupported for FalkorDB.
+func (s *mcp) status(v *scopedCall) error {
 	const route = "mcp_get_status"
 	body, err := s.tool(v, route, "get_status")
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *mcp) status(v *visit) error {
 	return nil
 }
 
-func (s *mcp) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
+func (s *mcp) probe(v *scopedCall, h *abi.BackendHealth) (code string, err error) {
 	h.NativeIngestModes = []string{"message", "text", "json", "fact_triple(text-extraction)", "triplet"}
 	h.NativeQueryModes = []string{"edge_hybrid_rrf"}
 	_, err = v.http(abi.HTTPRequest{Route: "mcp_health"}, nil)
@@ -72,9 +72,8 @@ func (s *mcp) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
 	return "database_down", s.status(v)
 }
 
-// missing lists the tools that the server lacks, of those without which the module cannot work: their names changed
-// over the releases.
-func (s *mcp) missing(v *visit) (missing []string, err error) {
+// missing lists the required tools that the server lacks: their names changed between releases.
+func (s *mcp) missing(v *scopedCall) (missing []string, err error) {
 	const route = "mcp_tools"
 	result, err := s.call(v, route, "tools/list", abi.Raw("{}"))
 	if err != nil {
@@ -94,9 +93,9 @@ func (s *mcp) missing(v *visit) (missing []string, err error) {
 	return missing, err
 }
 
-// add puts turns into the queue, one after another: add_memory. The answer has no id, and does not say what will become
-// of the turn. uuid is never sent, as on REST.
-func (s *mcp) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
+// add queues turns, one after another: add_memory. The answer has no id and does not say whether processing will
+// succeed. As on REST, uuid is never sent.
+func (s *mcp) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError {
 	return oneByOne(turns, func(i int) (*abi.WriteReceipt, error) {
 		t := &turns[i]
 		said, err := s.tool(v, routeMCPAdd, "add_memory", field{"name", sdk.Text(t.name)},
@@ -107,7 +106,7 @@ func (s *mcp) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
 		if err != nil {
 			return nil, err
 		}
-		// "Episode 'e1' queued for processing in group 'g'": the turn must not be in another group.
+		// "Episode 'e1' queued for processing in group 'g'": check that the group is the right one.
 		if !strings.Contains(string(said), v.group) {
 			return nil, foreign(routeMCPAdd, string(said))
 		}
@@ -115,8 +114,8 @@ func (s *mcp) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
 	})
 }
 
-// search finds facts, and where search_nodes is configured entities.
-func (s *mcp) search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Trace) (*found, error) {
+// search finds facts and, if search_nodes is configured, entities.
+func (s *mcp) search(v *scopedCall, r *abi.RetrieveRequest, query string, t *abi.Trace) (*results, error) {
 	t.NativeOperation = "search_memory_facts"
 	filters := given(r, "edge_types", "valid_at_after", "valid_at_before", "invalid_at_after", "invalid_at_before",
 		"center_node_uuid")
@@ -128,19 +127,19 @@ func (s *mcp) search(v *visit, r *abi.RetrieveRequest, query string, t *abi.Trac
 	if err != nil || !v.nodes {
 		return f, err
 	}
-	// 10 is the limit of the server's recipe, whatever is asked for.
+	// the server's recipe returns at most 10, whatever is requested
 	return f, s.addTo(f, v, routeMCPNodes, "search_nodes", field{"query", sdk.Text(query)},
 		field{"max_nodes", sdk.Number(10)})
 }
 
 // facts searches one group: search_memory_facts.
-func (s *mcp) facts(v *visit, f *found, query string, filters []field) error {
+func (s *mcp) facts(v *scopedCall, f *results, query string, filters []field) error {
 	arguments := append([]field{{"query", sdk.Text(query)}, {"max_facts", sdk.Number(v.maxFacts)}}, filters...)
 	return s.addTo(f, v, routeMCPSearch, "search_memory_facts", arguments...)
 }
 
-// addTo calls a tool that searches the group, and adds what it finds.
-func (s *mcp) addTo(f *found, v *visit, route, name string, arguments ...field) error {
+// addTo calls a tool that searches the group, and adds the results.
+func (s *mcp) addTo(f *results, v *scopedCall, route, name string, arguments ...field) error {
 	body, err := s.inGroup(v, route, name, arguments...)
 	if err == nil {
 		err = f.add(route, body)
@@ -151,14 +150,15 @@ func (s *mcp) addTo(f *found, v *visit, route, name string, arguments ...field) 
 	return err
 }
 
-// inGroup calls a tool for one group. Without one the server would take its default group, with an empty list all of
-// them.
-func (s *mcp) inGroup(v *visit, route, name string, arguments ...field) ([]byte, error) {
+// inGroup calls a tool for one group. Without a group the server would use its default group, with an empty list all
+// groups.
+func (s *mcp) inGroup(v *scopedCall, route, name string, arguments ...field) ([]byte, error) {
 	return s.tool(v, route, name, append([]field{{"group_ids", textList(v.group)}}, arguments...)...)
 }
 
-// episodes lists the group's episodes by uuid, so any page but all of them is a random sample: get_episodes.
-func (s *mcp) episodes(v *visit, most int64) ([]item, error) {
+// episodes lists the group's episodes, ordered by uuid, so any page smaller than the whole list is a random sample:
+// get_episodes.
+func (s *mcp) episodes(v *scopedCall, most int64) ([]item, error) {
 	const route = "mcp_episodes"
 	body, err := s.inGroup(v, route, "get_episodes", field{"max_episodes", sdk.Number(most)})
 	if err != nil {
@@ -168,12 +168,12 @@ func (s *mcp) episodes(v *visit, most int64) ([]item, error) {
 }
 
 // clear removes a group's facts, entities, episodes and communities in one transaction: clear_graph. Sagas stay.
-func (s *mcp) clear(v *visit) error {
+func (s *mcp) clear(v *scopedCall) error {
 	_, err := s.inGroup(v, "mcp_clear_graph", "clear_graph")
 	return err
 }
 
-func (s *mcp) remove(v *visit, kind, uuid string) (operation, warning string, err error) {
+func (s *mcp) remove(v *scopedCall, kind, uuid string) (operation, warning string, err error) {
 	tool := "delete_entity_edge"
 	if kind == "episode" {
 		tool = "delete_episode"
@@ -182,8 +182,8 @@ func (s *mcp) remove(v *visit, kind, uuid string) (operation, warning string, er
 	return tool, "", err
 }
 
-// provenance of a fact by its id with its episodes, or of an episode, by its id or its event: its facts. The tools know
-// no groups: what is another group's is not found.
+// provenance returns a fact by its id with its episodes, or the facts of an episode, by its id or its event. The tools
+// ignore groups, so objects of another group are reported as not found.
 func (s *mcp) provenance(p *origins, r *abi.ProvenanceRequest) error {
 	p.operation = "get_entity_edge, get_episode_entities"
 	switch {
@@ -193,7 +193,7 @@ func (s *mcp) provenance(p *origins, r *abi.ProvenanceRequest) error {
 		return s.ofEvent(p, r.EventID)
 	}
 	const route = "mcp_fact"
-	body, err := s.tool(p.visit, route, "get_entity_edge", field{"uuid", sdk.Text(r.NativeID)})
+	body, err := s.tool(p.scopedCall, route, "get_entity_edge", field{"uuid", sdk.Text(r.NativeID)})
 	if abi.CodeOf(err) == abi.CodeNotFound {
 		err = s.ofEpisode(p, r.NativeID)
 	} else if err == nil {
@@ -205,9 +205,9 @@ func (s *mcp) provenance(p *origins, r *abi.ProvenanceRequest) error {
 	return err
 }
 
-// ofEvent looks for an event's episode among all of the scope: its name is the only handle, and no tool looks one up.
+// ofEvent looks for an event's episode among all of the scope's: its name is the only link, and no tool looks one up.
 func (s *mcp) ofEvent(p *origins, id string) error {
-	episodes, err := s.allEpisodes(p.visit)
+	episodes, err := s.allEpisodes(p.scopedCall)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (s *mcp) ofEvent(p *origins, id string) error {
 // ofEpisode adds the facts of an episode.
 func (s *mcp) ofEpisode(p *origins, uuid string) error {
 	const route = "mcp_episode_entities"
-	body, err := s.tool(p.visit, route, "get_episode_entities", field{"episode_uuids", textList(uuid)})
+	body, err := s.tool(p.scopedCall, route, "get_episode_entities", field{"episode_uuids", textList(uuid)})
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *mcp) queries() []menuItem {
 	}
 }
 
-func (s *mcp) query(v *visit, q *menuItem, params []field) ([]byte, error) {
+func (s *mcp) query(v *scopedCall, q *menuItem, params []field) ([]byte, error) {
 	body, err := s.inGroup(v, q.route, q.name, params...)
 	if err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (s *mcp) query(v *visit, q *menuItem, params []field) ([]byte, error) {
 }
 
 // mutate also adds a fact by hand: add_triplet {source, relation, fact, target}.
-func (s *mcp) mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+func (s *mcp) mutate(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	if r.Name != "add_triplet" {
 		return s.queue.mutate(v, r)
 	}

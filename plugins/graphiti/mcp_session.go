@@ -9,26 +9,26 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// protocolVersion is what this client asks for; the server answers with what both speak.
+// protocolVersion is the version that this client requests; the server answers with a version that both support.
 const protocolVersion = "2025-06-18"
 
 const routeMCPAdd = "mcp_add_memory"
 
-// session is an MCP session over streamable HTTP. It belongs to this instance, which makes one call at a time; another
-// instance has its own.
+// session is an MCP session over streamable HTTP. It belongs to this instance, which makes one call at a time; other
+// instances have their own.
 type session struct {
 	id, protocol string
-	// sent numbers the requests: an id must not recur within a session.
+	// sent numbers the requests, since an id must not recur within a session.
 	sent int64
 }
 
-// post sends a JSON-RPC message. Of a status that is not 2xx it returns the head and the body with the error.
-func (s *mcp) post(v *visit, route string, message []byte) (*abi.HTTPResponse, []byte, error) {
+// post sends a JSON-RPC message. For a status other than 2xx it returns the head and the body with the error.
+func (s *mcp) post(v *scopedCall, route string, message []byte) (*abi.HTTPResponse, []byte, error) {
 	request := abi.HTTPRequest{Route: route, Headers: map[string]string{}}
 	for name, value := range v.headers {
 		request.Headers[name] = value
 	}
-	request.Headers["accept"] = "application/json, text/event-stream" // both, or the server answers 406
+	request.Headers["accept"] = "application/json, text/event-stream" // both types, or the server answers 406
 	if s.session.id != "" {
 		request.Headers["mcp-session-id"] = s.session.id
 		request.Headers["mcp-protocol-version"] = s.session.protocol
@@ -54,14 +54,14 @@ func (s *mcp) request(method string, params abi.Raw) (message []byte, id int64) 
 		field{"params", params}), s.session.sent
 }
 
-// open begins a session: initialize, then the notification without which later calls fail.
-func (s *mcp) open(v *visit) error {
+// open starts a session: initialize, then the notification without which later calls fail.
+func (s *mcp) open(v *scopedCall) error {
 	const route = "mcp_initialize"
 	s.session = session{}
 	message, id := s.request("initialize", abi.Raw(`{"protocolVersion":"`+protocolVersion+
 		`","capabilities":{},"clientInfo":{"name":"memhost","version":"1"}}`))
 	head, body, err := s.post(v, route, message)
-	if err != nil { // an error carries a fresh session id too, which must not be adopted
+	if err != nil { // an error also carries a new session id, which must not be adopted
 		return err
 	}
 	result, err := rpcResult(route, head, body, id)
@@ -84,10 +84,10 @@ func (s *mcp) open(v *visit) error {
 	return err
 }
 
-// call sends a request within the session, which it opens when there is none, and once more when the server does not
-// know the session: after a restart of the server that is every one. A request that was answered so has not been
-// carried out.
-func (s *mcp) call(v *visit, route, method string, params abi.Raw) ([]byte, error) {
+// call sends a request within the session, which it opens if there is none. If the server does not know the session, as
+// after a restart of the server, it opens a new one and sends the request again. The rejected request has not been
+// executed.
+func (s *mcp) call(v *scopedCall, route, method string, params abi.Raw) ([]byte, error) {
 	for fresh := s.session.id == ""; ; fresh = true {
 		if s.session.id == "" {
 			err := s.open(v)
@@ -110,15 +110,15 @@ func (s *mcp) call(v *visit, route, method string, params abi.Raw) ([]byte, erro
 	}
 }
 
-// sessionLost tells the answers to a session that the server does not know: 404, and 400 from older SDKs.
+// sessionLost reports whether the server does not know the session: 404, or 400 from older SDKs.
 func sessionLost(head *abi.HTTPResponse, body []byte) bool {
 	return (head.Status == 404 || head.Status == 400) && strings.Contains(lower(string(body)), "session")
 }
 
 // tool calls one of the server's tools and returns the JSON in its first text.
 //
-// Errors: what the tool says in {"error": ...} inside a success; invalid_argument for arguments that it refuses.
-func (s *mcp) tool(v *visit, route, name string, arguments ...field) ([]byte, error) {
+// Errors: the tool's {"error": ...} inside a success; invalid_argument for arguments that it rejects.
+func (s *mcp) tool(v *scopedCall, route, name string, arguments ...field) ([]byte, error) {
 	result, err := s.call(v, route, "tools/call", object(field{"name", sdk.Text(name)},
 		field{"arguments", object(arguments...)}))
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *mcp) tool(v *visit, route, name string, arguments ...field) ([]byte, er
 	return content, err
 }
 
-// toolText takes the text out of a tools/call result.
+// toolText returns the text of a tools/call result.
 func toolText(route string, result []byte) ([]byte, error) {
 	refused, texts := false, []string(nil)
 	err := answer(route, result, fields{{"isError", &refused}, {"content", func(d *wirejson.Decoder) error {
@@ -160,7 +160,7 @@ func toolText(route string, result []byte) ([]byte, error) {
 	return content, nil
 }
 
-// toolError is the error that a tool's JSON reports; a text that is no JSON object is one too.
+// toolError returns the error in a tool's JSON; a text that is not a JSON object is an error too.
 func toolError(route string, content []byte) error {
 	var message wirejson.Raw
 	err := answer(route, content, fields{{"error", &message}})
@@ -171,7 +171,7 @@ func toolError(route string, content []byte) error {
 }
 
 // rpcResult finds the response with an id in an answer, which is one JSON object, or a stream of server-sent events
-// that ends with the response. What it returns is a part of the answer.
+// that ends with the response. The result is a part of the answer.
 func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]byte, error) {
 	messages := [][]byte{body}
 	if !strings.HasPrefix(lower(head.Headers["content-type"]), "application/json") {
@@ -198,9 +198,9 @@ func rpcResult(route string, head *abi.HTTPResponse, body []byte, id int64) ([]b
 	return nil, unusable(route, "a stream that ended before the response", body)
 }
 
-// events gives the data of each server-sent event of a stream, after the "event stream" grammar of the HTML standard:
-// comment lines (": ping") and fields other than data are skipped, several data lines are joined by line ends, and an
-// event in which the stream breaks off is dropped. A line ends with CR LF, LF or CR.
+// events iterates over the data of each server-sent event of a stream, by the "event stream" grammar of the HTML
+// standard: comment lines (": ping") and fields other than data are skipped, several data lines are joined by line
+// ends, and an incomplete event at the end of the stream is dropped. A line ends with CR LF, LF or CR.
 func events(stream []byte) [][]byte {
 	var found, data [][]byte
 	for {

@@ -26,7 +26,7 @@ func noMutation(name, hint string) error {
 		WithHint(hint)
 }
 
-// uuidParam is params.uuid.
+// uuidParam returns params.uuid.
 func uuidParam(r *abi.NativeMutation) (string, error) {
 	uuid, _ := stringOf(r.Params["uuid"])
 	if !isUUID(uuid) {
@@ -35,7 +35,7 @@ func uuidParam(r *abi.NativeMutation) (string, error) {
 	return uuid, nil
 }
 
-// tripletUndated is the warning of a fact that was added without a time.
+// tripletUndated is the warning about a fact that was added without a time.
 const tripletUndated = "triplet_undated: the fact has no source episode, and its date is the LLM's guess"
 
 // tripletParams are source, relation, fact and target of a triplet, as JSON. Names are cut like a speaker's label.

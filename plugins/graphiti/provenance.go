@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// provenanceLimit is how many items an answer has where the request names no limit.
+// provenanceLimit is the default number of items in an answer.
 const provenanceLimit = 50
 
 // provenance tells where memory came from. Of a fact: its interval, the episodes that asserted it, and the one that
@@ -38,7 +38,7 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	if r.NativeID != "" && !isUUID(r.NativeID) {
 		return nil, abi.NewError(abi.CodeNotFound, "native_id: Graphiti's ids are UUIDs")
 	}
-	p, next := &origins{visit: v, operation: "bolt"}, skip+limit
+	p, next := &origins{scopedCall: v, operation: "bolt"}, skip+limit
 	switch {
 	case !v.hasBolt:
 		err = v.surface.provenance(p, r)
@@ -58,13 +58,13 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 
 // origins collects the items of an answer.
 type origins struct {
-	*visit
+	*scopedCall
 	operation string
 	items     []abi.ProvenanceItem
 	warnings  []string
 }
 
-// answer is a page of the items: limit of them after skip. next is the cursor behind it, which counts items.
+// answer returns a page: limit items after skip. next is the cursor after it, which counts items.
 func (p *origins) answer(limit, skip, next int64) *abi.Provenance {
 	a := &abi.Provenance{Trace: p.trace(p.operation)}
 	a.Trace.Warnings = p.warnings
@@ -93,7 +93,7 @@ func noEvent() error {
 
 func asFact(x *item) abi.Evidence { return x.evidence("fact") }
 
-// addOne adds an object that is an item, if it is the scope's.
+// addOne adds an object that is an item, if it belongs to the scope.
 func (p *origins) addOne(route string, native []byte, evidence func(x *item) abi.Evidence) error {
 	x, err := readItem(route, native)
 	if err == nil && x.group == p.group {
@@ -102,7 +102,7 @@ func (p *origins) addOne(route string, native []byte, evidence func(x *item) abi
 	return err
 }
 
-// addEach adds every object of a list in an answer that is the scope's.
+// addEach adds every object of a list that belongs to the scope.
 func (p *origins) addEach(route, kind string, body []byte, evidence func(x *item) abi.Evidence) error {
 	return answer(route, body, fields{{kind, func(d *wirejson.Decoder) error {
 		return d.Arr(func(d *wirejson.Decoder) error {
@@ -115,7 +115,7 @@ func (p *origins) addEach(route, kind string, body []byte, evidence func(x *item
 	}}})
 }
 
-// By Neo4j.
+// Provenance by Neo4j.
 
 func (p *origins) byID(uuid string) error {
 	one := field{"facts", textList(uuid)}
@@ -152,8 +152,8 @@ func (p *origins) byEvent(id string) error {
 	return p.ofEpisodes(found[id], p.byEpisode)
 }
 
-// ofEpisodes adds what each episode of an event has.
-func (p *origins) ofEpisodes(n named, add func(uuid string) error) error {
+// ofEpisodes adds the facts of each episode of an event.
+func (p *origins) ofEpisodes(n storedTurn, add func(uuid string) error) error {
 	if n.copies == 0 {
 		return noEvent()
 	}

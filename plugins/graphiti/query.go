@@ -10,21 +10,20 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// menuItem is a native query: a route of the manifest with the parameters that a caller gives. Free Cypher is not
-// offered.
+// menuItem is a native query: a route of the manifest with the caller's parameters. Free Cypher is not offered.
 type menuItem struct {
 	name, route string
 	params      []menuParam
 }
 
-// menuParam is a parameter of a kind.
+// menuParam is a parameter with its kind.
 type menuParam struct {
 	name, kind string
-	// otherwise is the value where the caller gives none; empty means required, leftOut that it is not sent then.
+	// otherwise is the default; empty means required, leftOut means not sent.
 	otherwise string
 }
 
-// leftOut stands for a value that is not sent where the caller gives none.
+// leftOut is the default of a parameter that is not sent unless the caller sets it.
 const leftOut = "-"
 
 const (
@@ -34,10 +33,10 @@ const (
 	kindAny   = "any"   // the backend checks it
 )
 
-// limitMost bounds what a caller can ask for at once.
+// limitMost is the maximum of a caller's limit.
 const limitMost = 1000
 
-// boltMenu is what Neo4j answers, always of the group. Times are Unix ms.
+// boltMenu are the queries of Neo4j, always restricted to the group. Times are Unix ms.
 var boltMenu = [...]menuItem{
 	{"counts", "bolt_counts", nil},
 	{"labels", "bolt_labels", nil},
@@ -104,8 +103,8 @@ func lookUp(menu []menuItem, name string) *menuItem {
 	return nil
 }
 
-// boltQuery runs a statement, and gives the rows as they are.
-func boltQuery(v *visit, q *menuItem, params []field) ([]byte, error) {
+// boltQuery runs a statement, and returns the rows unchanged.
+func boltQuery(v *scopedCall, q *menuItem, params []field) ([]byte, error) {
 	head, rows, err := v.Bolt(q.route, v.params(params...))
 	if err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func boltQuery(v *visit, q *menuItem, params []field) ([]byte, error) {
 	return object(field{"columns", textList(head.Columns...)}, field{"rows", rowsArray(rows)}, field{"more", more}), nil
 }
 
-// check picks the item's parameters out of those that the caller gave.
+// check selects the item's parameters from the caller's.
 func (m *menuItem) check(given map[string]abi.Raw) (params []field, err error) {
 	for _, name := range abi.SortedKeys(given) {
 		known := false

@@ -7,41 +7,39 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// queue is what the REST service and the MCP server have in common. Both put turns into a queue about which they report
-// nothing, so it is inferred: a turn is there when its episode is, and an episode is written with all its facts in one
-// transaction.
-//
-// Hole rule: queues are worked off in order, so a turn is lost when a later one of the scope is there.
-// Stall rule: when nothing was begun for stall_s the ingest worker is presumed dead. Only Neo4j shows whether it is
-// busy with other scopes; on REST without it the answer is then unknown.
+// queue is the common part of the REST service and the MCP server. Both put turns into a queue that cannot be
+// inspected, so its state is inferred: a turn has arrived when its episode exists, and an episode is written with all
+// its facts in one transaction. Hole rule: queues are processed in order, so a turn is lost if a later one of the scope
+// has arrived. Stall rule: if no episode was started for stall_s, the ingest worker is presumed dead. Only Neo4j shows
+// whether it is busy with other scopes; on REST without Neo4j the answer is then unknown.
 type queue struct {
 	server
-	// own: each group has a queue of its own, and the list of its episodes is complete: the MCP server. The REST
-	// service has one queue for all groups, and leaves episodes of its future out.
+	// own: each group has its own queue, and the list of its episodes is complete: the MCP server. The REST service has
+	// one queue for all groups, and leaves out episodes whose time is in its future.
 	own bool
-	// signal names what readiness looks at without Neo4j.
+	// signal names what readiness checks without Neo4j.
 	signal string
 	// keeps says what the server cannot remove of a forgotten event.
 	keeps string
 }
 
-// server is the native calls of the two.
+// server has the native calls that differ between the two.
 type server interface {
 	// episodes lists a group's episodes.
-	episodes(v *visit, most int64) ([]item, error)
+	episodes(v *scopedCall, most int64) ([]item, error)
 	// facts searches, and adds the answer to f.
-	facts(v *visit, f *found, query string, filters []field) error
+	facts(v *scopedCall, f *results, query string, filters []field) error
 	// clear removes the group.
-	clear(v *visit) error
+	clear(v *scopedCall) error
 	// remove removes one fact or episode. The result is the operation's name for the trace, and a warning or "".
-	remove(v *visit, kind, uuid string) (operation, warning string, err error)
-	// alone are the facts that only the episodes to be forgotten assert; all are those of the group.
-	alone(f *forgetting, all []item) (facts []string, err error)
-	// lookAgain completes the receipt when facts and episodes have been removed.
-	lookAgain(f *forgetting) error
+	remove(v *scopedCall, kind, uuid string) (operation, warning string, err error)
+	// alone returns the facts that only the forgotten episodes assert; all are the group's episodes.
+	alone(f *forgetRun, all []item) (facts []string, err error)
+	// lookAgain completes the receipt after facts and episodes have been removed.
+	lookAgain(f *forgetRun) error
 }
 
-// minFacts is the smallest max_facts that ingestion gets along with (graphiti_core edge_operations.py:
+// minFacts is the smallest max_facts with which ingestion works (graphiti_core edge_operations.py:
 // resolve_extracted_edges).
 const minFacts = 10
 
@@ -55,11 +53,11 @@ func (q *queue) rules(s *settings) []rule {
 	}
 }
 
-// find searches for facts, and for the events behind them where Neo4j can be asked.
-func (q *queue) find(v *visit, query string, filters []field, t *abi.Trace) (*found, error) {
+// find searches for facts and, if Neo4j is configured, for the events behind them.
+func (q *queue) find(v *scopedCall, query string, filters []field, t *abi.Trace) (*results, error) {
 	t.Effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"),
 		"max_facts": sdk.Number(v.maxFacts)}
-	f := &found{limit: v.maxFacts, limitHow: "fixed"}
+	f := &results{limit: v.maxFacts, limitHow: "fixed"}
 	err := q.facts(v, f, query, filters)
 	if err != nil || !v.hasBolt || !v.annotate || len(f.facts()) == 0 {
 		return f, err
@@ -73,8 +71,8 @@ func (q *queue) find(v *visit, query string, filters []field, t *abi.Trace) (*fo
 	return f, nil
 }
 
-// annotate asks Neo4j which events the facts came from.
-func (f *found) annotate(v *visit) error {
+// annotate asks Neo4j for the events behind the facts.
+func (f *results) annotate(v *scopedCall) error {
 	_, rows, err := v.Bolt(routeSources, v.params(field{"facts", textList(uuidsOf(f.facts())...)}))
 	if err != nil {
 		return err
@@ -82,12 +80,12 @@ func (f *found) annotate(v *visit) error {
 	return f.add(routeSources, rowsArray(rows))
 }
 
-// rowsArray is the rows of a statement as one JSON array.
+// rowsArray returns the rows of a statement as one JSON array.
 func rowsArray(rows []byte) abi.Raw {
 	return abi.Raw("[" + strings.ReplaceAll(strings.TrimSuffix(string(rows), "\n"), "\n", ",") + "]")
 }
 
-func (q *queue) holds(v *visit, last marker) (bool, error) {
+func (q *queue) holds(v *scopedCall, last marker) (bool, error) {
 	if q.blind(v, &last) || millis(v.Now)-last.sentMS <= v.stallMS {
 		return true, nil
 	}
@@ -99,7 +97,7 @@ func (q *queue) holds(v *visit, last marker) (bool, error) {
 	return len(some) > 0, err
 }
 
-func (q *queue) ready(v *visit, queued []marker, answer *abi.BackendReadiness) error {
+func (q *queue) ready(v *scopedCall, queued []marker, answer *abi.BackendReadiness) error {
 	answer.Method = q.method(v)
 	if len(queued) == 0 {
 		return nil
@@ -112,26 +110,26 @@ func (q *queue) ready(v *visit, queued []marker, answer *abi.BackendReadiness) e
 }
 
 // method names the signal.
-func (q *queue) method(v *visit) string {
+func (q *queue) method(v *scopedCall) string {
 	if v.hasBolt {
 		return "episodes by name in Neo4j"
 	}
 	return q.signal
 }
 
-// sight is what the graph shows of a scope.
-type sight struct {
-	found map[string]named
-	// newestMS is when the newest episode known was begun: of all scopes with Bolt, else of this one.
+// graphState is what the graph shows of a scope.
+type graphState struct {
+	found map[string]storedTurn
+	// newestMS is when the newest known episode was started: of all scopes with Bolt, else of this one.
 	newestMS int64
 }
 
-// look finds the episodes of turns, by Bolt where it is configured: exact, and blind to nothing.
-func (q *queue) look(v *visit, queued []marker) (seen sight, err error) {
+// look finds the episodes of turns. By Bolt, if it is configured, the result is complete.
+func (q *queue) look(v *scopedCall, queued []marker) (seen graphState, err error) {
 	if v.hasBolt {
 		seen.found, err = v.boltNamed(namesOf(queued))
 		for i := range queued {
-			// The worker's pulse matters only while something is outstanding.
+			// Whether the worker is alive matters only while something is outstanding.
 			if err == nil && seen.found[queued[i].name].copies == 0 {
 				seen.newestMS, err = v.boltIngest()
 				break
@@ -140,22 +138,22 @@ func (q *queue) look(v *visit, queued []marker) (seen sight, err error) {
 		return seen, err
 	}
 	episodes, err := q.allEpisodes(v, queued...)
-	seen.found = make(map[string]named, len(episodes))
+	seen.found = make(map[string]storedTurn, len(episodes))
 	for i := range episodes {
 		e := &episodes[i]
 		n := seen.found[e.name]
-		seen.found[e.name] = named{copies: n.copies + 1, uuids: append(n.uuids, e.uuid)}
+		seen.found[e.name] = storedTurn{copies: n.copies + 1, uuids: append(n.uuids, e.uuid)}
 		seen.newestMS = max(seen.newestMS, e.createdAt.micros/1000)
 	}
 	return seen, err
 }
 
-// slack is how many episodes more than were acknowledged are asked for: a turn whose answer got lost may be there too,
-// and a list that is cut by event time or by UUID shows anything but the newest ones.
+// slack is how many episodes are requested beyond the acknowledged ones. A turn whose answer was lost may have arrived
+// too, and a list that is cut by event time or by UUID may leave out the newest ones.
 const slack = 200
 
-// allEpisodes lists as many episodes as the scope can have.
-func (q *queue) allEpisodes(v *visit, queued ...marker) ([]item, error) {
+// allEpisodes requests as many episodes as the scope can have.
+func (q *queue) allEpisodes(v *scopedCall, queued ...marker) ([]item, error) {
 	last, _, err := v.readLast()
 	if err != nil {
 		return nil, err
@@ -167,13 +165,13 @@ func (q *queue) allEpisodes(v *visit, queued ...marker) ([]item, error) {
 	return q.episodes(v, most+slack)
 }
 
-// blind reports whether a turn's time lies in the future, where the list of its episodes does not reach.
-func (q *queue) blind(v *visit, m *marker) bool {
+// blind reports whether a turn's time is in the future, beyond the list of its episodes.
+func (q *queue) blind(v *scopedCall, m *marker) bool {
 	return !v.hasBolt && !q.own && m.eventMS > millis(v.Now)
 }
 
-// judge sorts the turns and sums up.
-func (q *queue) judge(v *visit, queued []marker, seen sight, answer *abi.BackendReadiness) {
+// judge groups the turns by state and summarises them.
+func (q *queue) judge(v *scopedCall, queued []marker, seen graphState, answer *abi.BackendReadiness) {
 	lastSeen := int64(0)
 	for i := range queued {
 		if seen.found[queued[i].name].copies > 0 {
@@ -208,8 +206,8 @@ func (q *queue) judge(v *visit, queued []marker, seen sight, answer *abi.Backend
 	}
 }
 
-// stall applies the stall rule to what is pending since a time in Unix ms. Failed stays failed.
-func (q *queue) stall(v *visit, since int64, answer *abi.BackendReadiness) {
+// stall applies the stall rule to turns pending since a time in Unix ms. Failed stays failed.
+func (q *queue) stall(v *scopedCall, since int64, answer *abi.BackendReadiness) {
 	idle := millis(v.Now) - since
 	if idle <= v.stallMS {
 		return
@@ -234,10 +232,11 @@ func (q *queue) stall(v *visit, since int64, answer *abi.BackendReadiness) {
 	}
 }
 
-// findEvent: a turn cannot come any more when a later one of the scope is there, or nothing was ingested for stall_s.
-// On REST without Bolt that is judged by the scope's own episodes, since nobody sees the one queue of all scopes: a
-// turn that another scope's backlog holds up so long would be doubled, which adds an episode, but no second fact.
-func (q *queue) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, error) {
+// findEvent: a turn can no longer arrive if a later one of the scope has, or if nothing was ingested for stall_s. On
+// REST without Bolt the latter is judged by the scope's own episodes, because the queue shared by all scopes is not
+// visible. A turn that another scope's backlog delays that long would be stored twice, which adds an episode, but no
+// second fact.
+func (q *queue) findEvent(v *scopedCall, want, last marker) (*abi.FindEventAnswer, error) {
 	ask := []marker{want}
 	if last.name != "" && last.name != want.name {
 		ask = append(ask, last)
@@ -258,9 +257,9 @@ func (q *queue) findEvent(v *visit, want, last marker) (*abi.FindEventAnswer, er
 	return absentAfter(v.stallMS - (millis(v.Now) - max(want.sentMS, seen.newestMS))), nil
 }
 
-// reset drains, deletes and verifies. A turn that is queued still would come back after the delete, so that is waited
-// for, by in_progress; a queue that does not drain leaves the reset incomplete.
-func (q *queue) reset(v *visit, receipt *abi.ResetReceipt) error {
+// reset waits until the queue is drained, deletes and checks. A turn that is still queued would reappear after the
+// delete, so the answer is in_progress until then; a queue that does not drain leaves the reset incomplete.
+func (q *queue) reset(v *scopedCall, receipt *abi.ResetReceipt) error {
 	state, err := q.drained(v)
 	if err != nil || state == draining {
 		receipt.Warnings = append(receipt.Warnings,
@@ -285,15 +284,15 @@ func (q *queue) reset(v *visit, receipt *abi.ResetReceipt) error {
 	return nil
 }
 
-// What drained answers: nothing is queued, something is, or a reason why nobody can tell.
+// What drained returns: nothing is queued, something is queued, or why that cannot be determined.
 const (
 	drained  = ""
 	draining = "draining"
 )
 
-// drained reports whether the last turn that the server took is there, or will never be: then so it is with all before
-// it.
-func (q *queue) drained(v *visit) (string, error) {
+// drained reports whether the last turn that the server accepted has arrived, or never will; then the same is true of
+// all turns before it.
+func (q *queue) drained(v *scopedCall) (string, error) {
 	last, has, err := v.readLast()
 	if err != nil || !has {
 		return drained, err
@@ -303,7 +302,7 @@ func (q *queue) drained(v *visit) (string, error) {
 		return "", err
 	}
 	removed, err := v.readRemoved()
-	there := seen.found[last.name].copies > 0 || removed["episode"] > 0 // an earlier call of this reset had seen it
+	there := seen.found[last.name].copies > 0 || removed["episode"] > 0 // an earlier call of this reset had found it
 	switch {
 	case err != nil:
 		return "", err
@@ -317,8 +316,8 @@ func (q *queue) drained(v *visit) (string, error) {
 	return "the last one did not arrive within stall_s", nil
 }
 
-// clearAll removes by the server, and verifies as far as that shows anything.
-func (q *queue) clearAll(v *visit, receipt *abi.ResetReceipt) (clean bool, err error) {
+// clearAll deletes through the server, and checks as far as the server allows.
+func (q *queue) clearAll(v *scopedCall, receipt *abi.ResetReceipt) (clean bool, err error) {
 	for _, kind := range [...]string{"episode", "entity", "fact"} {
 		receipt.Removed[kind] = nil // neither server counts
 	}
@@ -330,20 +329,20 @@ func (q *queue) clearAll(v *visit, receipt *abi.ResetReceipt) (clean bool, err e
 	if err != nil || len(left) > 0 {
 		return false, err
 	}
-	f := new(found)
+	f := new(results)
 	err = q.facts(v, f, "user", nil)
 	return len(f.facts()) == 0, err
 }
 
-// inventory counts the episodes that the server lists; it is complete with Bolt, with a digest over every id and what
-// changes of it: a fact that is closed, an entity's summary.
-func (q *queue) inventory(v *visit, answer *abi.Inventory) error {
+// inventory counts the episodes that the server lists. With Bolt it is complete, with a digest of every id and what can
+// change about it (whether a fact is closed, an entity's summary).
+func (q *queue) inventory(v *scopedCall, answer *abi.Inventory) error {
 	answer.Complete, answer.Trace.NativeOperation = v.hasBolt, q.method(v)
 	last, has, err := v.readLast()
 	if err != nil {
 		return err
 	}
-	var there map[string]named
+	var there map[string]storedTurn
 	if v.hasBolt {
 		there, err = v.boltKinds(last.name, answer)
 	} else {
@@ -354,11 +353,11 @@ func (q *queue) inventory(v *visit, answer *abi.Inventory) error {
 }
 
 // listed counts the episodes that the server lists.
-func (q *queue) listed(v *visit, answer *abi.Inventory) (map[string]named, error) {
+func (q *queue) listed(v *scopedCall, answer *abi.Inventory) (map[string]storedTurn, error) {
 	episodes, err := q.allEpisodes(v)
-	there := map[string]named{}
+	there := map[string]storedTurn{}
 	for i := range episodes {
-		there[episodes[i].name] = named{copies: 1}
+		there[episodes[i].name] = storedTurn{copies: 1}
 	}
 	uuids := uuidsOf(episodes)
 	abi.SortTexts(uuids)
@@ -370,8 +369,9 @@ func (q *queue) listed(v *visit, answer *abi.Inventory) (map[string]named, error
 	return there, err
 }
 
-// mutate deletes a fact or an episode. The servers delete by UUID in any group, so Neo4j is asked first whose it is.
-func (q *queue) mutate(v *visit, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
+// mutate deletes a fact or an episode. The servers delete by UUID in any group, so Neo4j is asked first to which group
+// it belongs.
+func (q *queue) mutate(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	kind, ok := strings.CutPrefix(r.Name, "delete_")
 	switch {
 	case r.Name == "add_triplet":

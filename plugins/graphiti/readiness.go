@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// readiness looks which of the queued turns have become episodes: on REST and MCP by what is in the graph (queue.go),
-// on core by the gateway's jobs too.
+// readiness checks which of the queued turns have become episodes: on REST and MCP by the contents of the graph
+// (queue.go), on core also by the gateway's jobs.
 func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	v, err := visiting(c)
 	if err != nil {
@@ -22,7 +22,7 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 	return answer, v.surface.ready(v, queued, answer)
 }
 
-// verdict collects what is known of queued turns.
+// verdict collects the states of queued turns.
 type verdict struct {
 	*abi.BackendReadiness
 	// oldestMS is when the oldest pending turn was sent.
@@ -37,21 +37,21 @@ func (j *verdict) pending(m *marker) {
 	}
 }
 
-// counted notes whether an event was stored twice.
-func (j *verdict) counted(n named) {
+// counted records whether an event was stored twice.
+func (j *verdict) counted(n storedTurn) {
 	if n.copies > 1 {
 		j.copies++
 	}
 }
 
-// warn adds a warning about events, where there are any.
+// warn adds a warning about events, if there are any.
 func (j *verdict) warn(code string, n int, what string) {
 	if n > 0 {
 		j.Warnings = append(j.Warnings, code+": "+sdk.Itoa(n)+" events "+what)
 	}
 }
 
-// close sums up: the worst of what was found is the status.
+// close sets the status: the worst state found.
 func (j *verdict) close() {
 	ids := &j.EventIDs
 	j.warn("stored_twice", j.copies, "have more than one episode")
@@ -66,7 +66,7 @@ func (j *verdict) close() {
 	}
 }
 
-// findEvent looks whether a turn has become an episode. Absent counts only when it cannot come any more.
+// findEvent checks whether a turn has become an episode. It reports absent only if the turn can no longer arrive.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	v, err := visiting(c)
 	if err != nil {
@@ -86,14 +86,14 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	return v.surface.findEvent(v, want, last)
 }
 
-// overtaken reports whether a later turn of the scope is there: queues are worked off in order, so this one will not
-// come.
-func (m *marker) overtaken(last marker, found map[string]named) bool {
+// overtaken reports whether a later turn of the scope has arrived. Queues are processed in order, so this turn will not
+// arrive any more.
+func (m *marker) overtaken(last marker, found map[string]storedTurn) bool {
 	later := last.sentMS > m.sentMS || m.seq > 0 && last.seq > m.seq
 	return last.name != m.name && found[last.name].copies > 0 && later
 }
 
-// absentAfter answers absent once no time is left, and unknown before: leftMS is how long the event may still arrive.
+// absentAfter returns absent if no time is left, and unknown before: leftMS is how long the event may still arrive.
 func absentAfter(leftMS int64) *abi.FindEventAnswer {
 	if leftMS < 0 {
 		return &abi.FindEventAnswer{Found: "absent"}

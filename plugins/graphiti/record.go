@@ -22,8 +22,8 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return answer.Receipts[0].Receipt, nil
 }
 
-// recordEvents gives turns to Graphiti in order: on REST all in one request, on MCP and core one after another.
-// add_episode_bulk is used only on core, where bulk: native is configured.
+// recordEvents sends turns to Graphiti in order: on REST all in one request, on MCP and core one after another.
+// add_episode_bulk is used only on core with bulk: native.
 func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	v, err := visiting(c)
 	if err != nil {
@@ -35,7 +35,7 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 	}
 	receipts := make([]abi.ReceiptOrError, len(batch.Events))
 	var turns []turn
-	var places []int // of the turns in the batch
+	var places []int // indexes of the turns in the batch
 	for i := range batch.Events {
 		t, err := v.turnOf(&batch.Events[i])
 		switch {
@@ -65,11 +65,11 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 }
 
 // mark makes the marker of a turn that is sent now.
-func (v *visit) mark(t *turn, seq int64) marker {
+func (v *scopedCall) mark(t *turn, seq int64) marker {
 	return marker{seq: seq, sentMS: millis(v.Now), eventMS: t.atMS, name: t.name}
 }
 
-// oneByOne sends turns in order. When one cannot be sent, those after it are not sent either, so that the order holds.
+// oneByOne sends turns in order. If one cannot be sent, those after it are not sent either, to keep the order.
 func oneByOne(turns []turn, send func(i int) (*abi.WriteReceipt, error)) []abi.ReceiptOrError {
 	list := make([]abi.ReceiptOrError, len(turns))
 	for i := range turns {
@@ -82,7 +82,7 @@ func oneByOne(turns []turn, send func(i int) (*abi.WriteReceipt, error)) []abi.R
 	return list
 }
 
-// failed is the outcome of turns that failed together.
+// failed sets the outcome of turns that failed together.
 func failed(turns []turn, err error) []abi.ReceiptOrError {
 	list := make([]abi.ReceiptOrError, len(turns))
 	for i := range turns {
@@ -98,22 +98,22 @@ func notSent(err error) error {
 	return e
 }
 
-// queued is the receipt of a turn in a queue.
-func (v *visit) queued(m marker, operation string) *abi.WriteReceipt {
+// queued returns the receipt of a queued turn.
+func (v *scopedCall) queued(m marker, operation string) *abi.WriteReceipt {
 	t := v.writeTrace(operation)
 	t.Consistency = "queued"
 	return &abi.WriteReceipt{EventID: m.name, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsNone,
 		Markers: []string{m.String()}, Trace: t}
 }
 
-func (v *visit) writeTrace(operation string) *abi.Trace {
+func (v *scopedCall) writeTrace(operation string) *abi.Trace {
 	t := v.trace(operation)
 	t.Details = map[string]abi.Raw{"group_id": sdk.Text(v.group),
 		"surface": sdk.Text(v.name), "ingest_mode": sdk.Text(v.source)}
 	return t
 }
 
-func (v *visit) notRetained(event string) *abi.WriteReceipt {
+func (v *scopedCall) notRetained(event string) *abi.WriteReceipt {
 	warning := "roles_excluded: the configuration ingests none of the roles in this turn; nothing was sent"
 	return &abi.WriteReceipt{EventID: event, Status: abi.StatusNotRetained, NativeIDsKind: abi.NativeIDsNone,
 		Trace: v.trace(""), Warnings: []string{warning}}

@@ -6,18 +6,18 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// rest is Graphiti's REST service (graph_service): messages, facts, and one queue for all groups. It gives neither the
-// group of a fact nor, up to 0.29.3, its episodes.
-type rest struct{ queue }
+// restService is Graphiti's REST service (graph_service): messages, facts, and one queue for all groups. It returns
+// neither the group of a fact nor, up to 0.29.3, its episodes.
+type restService struct{ queue }
 
-func newREST() *rest {
-	s := &rest{queue{signal: "episodes listed by GET /episodes",
+func newREST() *restService {
+	s := &restService{queue{signal: "episodes listed by GET /episodes",
 		keeps: "entities and their summaries: the REST service removes none"}}
 	s.server = s
 	return s
 }
 
-func (s *rest) rules(x *settings) []rule {
+func (s *restService) rules(x *settings) []rule {
 	return append(s.queue.rules(x),
 		rule{x.source != "message", "source", "the REST service stores messages only",
 			`use surface: mcp or core, or source: message`},
@@ -26,16 +26,16 @@ func (s *rest) rules(x *settings) []rule {
 		rule{x.nodes, "surface", "search_nodes exists on MCP only", "use surface: mcp, or leave it out"})
 }
 
-// setup reads the group: a group exists only through its data.
-func (s *rest) setup(v *visit, receipt *abi.SetupReceipt) error {
+// setup reads the group. A group exists only through its data.
+func (s *restService) setup(v *scopedCall, receipt *abi.SetupReceipt) error {
 	some, err := s.episodes(v, 1)
-	if len(some) > 0 { // nothing is not known for certain: an episode of the server's future is not listed
+	if len(some) > 0 { // finding nothing proves nothing: episodes in the server's future are not listed
 		receipt.Existed = sdk.Ptr(true)
 	}
 	return err
 }
 
-func (s *rest) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
+func (s *restService) probe(v *scopedCall, h *abi.BackendHealth) (code string, err error) {
 	h.NativeIngestModes, h.NativeQueryModes = []string{"message"}, []string{"edge_hybrid_rrf"}
 	_, err = v.http(abi.HTTPRequest{Route: "rest_health"}, nil)
 	if err != nil {
@@ -49,10 +49,10 @@ func (s *rest) probe(v *visit, h *abi.BackendHealth) (code string, err error) {
 	return "database_down", err
 }
 
-// add puts all turns into the queue with one request, one message each: POST /messages (graph_service
-// routers/ingest.py). The 202 says that they are queued and nothing else. uuid is never sent: one that Graphiti does
-// not know ends its worker, a known one re-processes that episode.
-func (s *rest) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
+// add queues all turns with one request, one message each: POST /messages (graph_service routers/ingest.py). The 202
+// says only that they are queued. uuid is never sent: an unknown one ends Graphiti's worker, a known one processes that
+// episode again.
+func (s *restService) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError {
 	messages := make([]abi.Raw, len(turns))
 	for i := range turns {
 		t := &turns[i]
@@ -70,8 +70,8 @@ func (s *rest) add(v *visit, turns []turn, seq int64) []abi.ReceiptOrError {
 	})
 }
 
-// done sends a request whose answer is {"message": ..., "success": true}. Anything else was not done.
-func (s *rest) done(v *visit, r abi.HTTPRequest, body []byte) error {
+// done sends a request whose success is {"message": ..., "success": true}. Any other answer is an error.
+func (s *restService) done(v *scopedCall, r abi.HTTPRequest, body []byte) error {
 	said, err := v.http(r, body)
 	if err != nil {
 		return err
@@ -84,13 +84,13 @@ func (s *rest) done(v *visit, r abi.HTTPRequest, body []byte) error {
 	return err
 }
 
-func (s *rest) search(v *visit, _ *abi.RetrieveRequest, query string, t *abi.Trace) (*found, error) {
+func (s *restService) search(v *scopedCall, _ *abi.RetrieveRequest, query string, t *abi.Trace) (*results, error) {
 	t.NativeOperation = "POST /search"
 	return s.find(v, query, nil, t)
 }
 
-// facts searches one group: POST /search. Without a group, or with an empty list, the service would search them all.
-func (s *rest) facts(v *visit, f *found, query string, _ []field) error {
+// facts searches one group: POST /search. Without a group, or with an empty list, the service would search all groups.
+func (s *restService) facts(v *scopedCall, f *results, query string, _ []field) error {
 	body, err := v.http(abi.HTTPRequest{Route: routeRESTSearch}, object(field{"group_ids", textList(v.group)},
 		field{"query", sdk.Text(query)}, field{"max_facts", sdk.Number(v.maxFacts)}))
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *rest) facts(v *visit, f *found, query string, _ []field) error {
 	return f.add(routeRESTSearch, body)
 }
 
-// episodes lists the newest episodes by event time, except those of the server's future: GET /episodes/{group_id}.
-func (s *rest) episodes(v *visit, most int64) (found []item, err error) {
+// episodes lists the newest episodes by event time, except those in the server's future: GET /episodes/{group_id}.
+func (s *restService) episodes(v *scopedCall, most int64) (found []item, err error) {
 	const route = "rest_episodes"
 	body, err := v.http(abi.HTTPRequest{Route: route, Params: v.path("", ""),
 		Query: []abi.QueryParam{{Key: "last_n", Value: sdk.Itoa(most)}}}, nil)
@@ -119,11 +119,11 @@ func (s *rest) episodes(v *visit, most int64) (found []item, err error) {
 
 // clear removes a group's facts, entities and episodes, one by one on the server; safe to repeat: DELETE
 // /group/{group_id}.
-func (s *rest) clear(v *visit) error {
+func (s *restService) clear(v *scopedCall) error {
 	return s.done(v, abi.HTTPRequest{Route: "rest_delete_group", Params: v.path("", "")}, nil)
 }
 
-func (s *rest) remove(v *visit, kind, uuid string) (operation, warning string, err error) {
+func (s *restService) remove(v *scopedCall, kind, uuid string) (operation, warning string, err error) {
 	if kind == "episode" {
 		warning = "facts_remain: the REST service removes the episode alone; its facts stay, with a source that is gone"
 	}
@@ -131,11 +131,11 @@ func (s *rest) remove(v *visit, kind, uuid string) (operation, warning string, e
 	return "DELETE", warning, s.done(v, abi.HTTPRequest{Route: "rest_delete_" + kind, Params: params}, nil)
 }
 
-func (s *rest) provenance(p *origins, _ *abi.ProvenanceRequest) error {
+func (s *restService) provenance(p *origins, _ *abi.ProvenanceRequest) error {
 	return p.needBolt("provenance of this kind")
 }
 
-func (s *rest) queries() []menuItem { return nil }
+func (s *restService) queries() []menuItem { return nil }
 
-// query is never asked for: there are no queries.
-func (s *rest) query(*visit, *menuItem, []field) ([]byte, error) { return nil, nil }
+// query is never called: the service has no queries.
+func (s *restService) query(*scopedCall, *menuItem, []field) ([]byte, error) { return nil, nil }

@@ -45,14 +45,14 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	evidence := found.evidence(r.Budget)
 	fitted.Mark(evidence, 0)
 	if len(evidence) > 0 {
-		t.TopScore = evidence[0].Score // of the first item; the lists' scores are of different rerankers
+		t.TopScore = evidence[0].Score // score of the first item; the lists' scores come from different rerankers
 	}
 	return &abi.RetrieveResult{Raw: found.raw, FormattedContext: fitted.Text, Evidence: evidence, Trace: t}, nil
 }
 
-// emptied says when nothing was found because nothing is there any more, though turns were recorded: a database that
-// was restarted without its data answers as an empty one does.
-func (v *visit) emptied(t *abi.Trace) error {
+// emptied returns a state and a warning if nothing was found because the graph is empty although turns were recorded: a
+// database that was restarted without its data returns the same answers as an empty one.
+func (v *scopedCall) emptied(t *abi.Trace) error {
 	last, has, err := v.readLast()
 	if err != nil || !has {
 		return err
@@ -68,16 +68,16 @@ func (v *visit) emptied(t *abi.Trace) error {
 	return nil
 }
 
-// Bounds of a query. From 127 words on the servers drop the BM25 half of the search silently, and an index clause for
-// each word ends at 1024.
+// Limits of a query. From 127 words on the servers silently drop the BM25 half of the search, and the index allows 1024
+// clauses, one per word.
 const (
 	queryWords = 100
 	queryChars = 2000
 )
 
-// query is the request's, with its labels appended where configured: words are the only way by which a label can reach
-// the search.
-func (v *visit) query(r *abi.RetrieveRequest, t *abi.Trace) string {
+// query returns the request's query, with its labels appended if configured: only words can carry a label into the
+// search.
+func (v *scopedCall) query(r *abi.RetrieveRequest, t *abi.Trace) string {
 	words := strings.Fields(r.Query)
 	asked := len(words)
 	if v.labelsInQuery && asked > 0 {
@@ -88,7 +88,7 @@ func (v *visit) query(r *abi.RetrieveRequest, t *abi.Trace) string {
 		words = append(words, strings.Fields(r.Attribute)...)
 	}
 	cut := len(words) > queryWords
-	if cut { // of the question first: the labels are at the end, and asked for too
+	if cut { // cut the question first: the labels are at the end, and requested too
 		labels := min(len(words)-asked, queryWords/2)
 		words = append(words[:queryWords-labels:queryWords-labels], words[len(words)-labels:]...)
 	}
@@ -106,7 +106,7 @@ func (v *visit) query(r *abi.RetrieveRequest, t *abi.Trace) string {
 	return query
 }
 
-// firstChars is the beginning of s, of at most n characters.
+// firstChars returns the beginning of s, at most n characters.
 func firstChars(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -117,9 +117,9 @@ func firstChars(s string, n int) string {
 	return s
 }
 
-// labels says how the request's labels and filters are applied: the labels as words of the query, the filters not at
-// all as long as the surface does not say otherwise.
-func (v *visit) labels(r *abi.RetrieveRequest, t *abi.Trace) {
+// labels says how the request's labels and filters are applied: labels as words of the query, filters not at all unless
+// the surface says otherwise.
+func (v *scopedCall) labels(r *abi.RetrieveRequest, t *abi.Trace) {
 	how := abi.FilterNone
 	if v.labelsInQuery {
 		how = abi.FilterSemantic
@@ -141,7 +141,7 @@ func (v *visit) labels(r *abi.RetrieveRequest, t *abi.Trace) {
 	}
 }
 
-// given are those of the request's filters that have one of the names.
+// given returns those of the request's filters that have one of the names.
 func given(r *abi.RetrieveRequest, names ...string) (list []field) {
 	for _, name := range names {
 		value := r.Filters[name]
@@ -153,7 +153,7 @@ func given(r *abi.RetrieveRequest, names ...string) (list []field) {
 }
 
 // explain fills the trace.
-func (f *found) explain(v *visit, budget abi.ContextBudget, fitted sdk.Fitted, t *abi.Trace) {
+func (f *results) explain(v *scopedCall, budget abi.ContextBudget, fitted sdk.Fitted, t *abi.Trace) {
 	fitted.Report(t, budget)
 	count := f.count()
 	t.RetrievedCount = sdk.Ptr(int64(count))
@@ -172,7 +172,7 @@ func (f *found) explain(v *visit, budget abi.ContextBudget, fitted sdk.Fitted, t
 		t.ResultState = abi.ResultResults
 	}
 	t.NativeIDs = make([]string, count)
-	f.each(func(n int, _ *hits, _ int, x *item) { t.NativeIDs[n] = x.uuid })
+	f.each(func(n int, _ *resultList, _ int, x *item) { t.NativeIDs[n] = x.uuid })
 	f.dates(t)
 	if fitted.Cut {
 		t.Warnings = append(t.Warnings,
@@ -182,14 +182,14 @@ func (f *found) explain(v *visit, budget abi.ContextBudget, fitted sdk.Fitted, t
 	}
 }
 
-// dates tells of the facts when they hold, or else when they were created, and how many are superseded.
-func (f *found) dates(t *abi.Trace) {
+// dates adds to the trace when the facts were valid, or else when they were created, and how many are superseded.
+func (f *results) dates(t *abi.Trace) {
 	facts := f.facts()
 	if len(facts) == 0 {
 		return
 	}
 	superseded, undated := 0, 0
-	var oldest, newest moment
+	var oldest, newest graphTime
 	for i := range facts {
 		at := facts[i].validAt
 		if at.text == "" {

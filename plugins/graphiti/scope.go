@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// setupScope proves that the way to the graph works. It creates nothing: a group exists only through its data.
+// setupScope checks the connection to the graph. It creates nothing: a group exists only through its data.
 func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	v, err := visiting(c)
 	if err != nil {
@@ -20,7 +20,7 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	return receipt, v.boltAlive()
 }
 
-// resetScope removes the group. What a server writes later, from its queue, goes into the old generation's group.
+// resetScope removes the group. What a server writes later from its queue goes into the old generation's group.
 func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	v, err := visiting(c)
 	if err != nil {
@@ -32,8 +32,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	return receipt, v.surface.reset(v, receipt)
 }
 
-// inventory counts what the group holds. Where the surface cannot list all of it, the inventory says that it is not
-// complete.
+// inventory counts what the group holds, and says whether the surface could list all of it.
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	v, err := visiting(c)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// utc is a time as the servers take it, in UTC with Z and at most microseconds, and the same in Unix ms. Of a time
-// without a zone they would make a LOCAL DATETIME, which drops out of the list of episodes.
+// utc returns a time in the servers' format, in UTC with Z and at most microseconds, and in Unix ms. A time without a
+// zone would become a LOCAL DATETIME, which the list of episodes leaves out.
 //
-// Errors: invalid_argument, also for a year that Python's datetime does not have.
+// Errors: invalid_argument, also for a year that Python's datetime does not support.
 func utc(field, timestamp string) (string, int64, error) {
 	t, err := abi.ParseTime(timestamp)
 	if err != nil {
@@ -25,24 +25,24 @@ func utc(field, timestamp string) (string, int64, error) {
 
 func inCalendar(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 }
 
-// moment is a time of the backend's.
-type moment struct {
-	// micros, Unix us, and text, RFC 3339 in UTC, are the time; zero and empty where there is none, or one without a
-	// zone, which cannot be placed. A time.Time here would add 16 KB to the module: readInto takes an item as an any,
-	// and what is within an any keeps its methods, String with all that knows of time zones.
+// graphTime is a time from the backend.
+type graphTime struct {
+	// micros (Unix us) and text (RFC 3339 in UTC) are the time; zero and "" if there is none, or if it has no zone and
+	// so no defined value. A time.Time here would add 16 KB to the module: readInto receives an item as an any, which
+	// keeps the type's methods, String and its time zones included.
 	micros int64
 	text   string
-	// given: the backend has something there.
+	// given: the backend has a value.
 	given bool
 }
 
-// momentOf reads what the servers write, and Java: 2025-03-01T09:30:00Z[UTC].
-func momentOf(s string) moment {
+// momentOf parses the formats of the servers and of Java: 2025-03-01T09:30:00Z[UTC].
+func momentOf(s string) graphTime {
 	s, _, _ = strings.Cut(s, "[")
 	t, err := abi.ParseTime(s)
 	t = t.UTC()
 	if err != nil || !inCalendar(t) {
-		return moment{given: s != ""}
+		return graphTime{given: s != ""}
 	}
 	if local, ok := strings.CutSuffix(s, "+00:00"); ok {
 		s = local + "Z"
@@ -50,10 +50,10 @@ func momentOf(s string) moment {
 	if s[len(s)-1] != 'Z' {
 		s = format(t, 9)
 	}
-	return moment{t.UnixMicro(), s, true}
+	return graphTime{t.UnixMicro(), s, true}
 }
 
-// millis is a time in Unix ms, 0 for anything else.
+// millis parses a time into Unix ms, 0 for anything else.
 func millis(s string) int64 {
 	t, err := abi.ParseTime(s)
 	if err != nil {
@@ -62,11 +62,11 @@ func millis(s string) int64 {
 	return t.UnixMilli()
 }
 
-// stampMS is a time of Unix ms in RFC 3339.
+// stampMS formats Unix ms as RFC 3339.
 func stampMS(ms int64) string { return format(time.UnixMilli(ms).UTC(), 3) }
 
-// format is RFC 3339 for a time in UTC of the years 1 to 9999, with the fraction's digits that are not 0, at most the
-// given number. time.Format would add 20 KB to the module.
+// format formats a time in UTC of the years 1 to 9999 as RFC 3339, with at most digits digits of the fraction and no
+// trailing zeros. time.Format would add 20 KB to the module.
 func format(t time.Time, digits int) string {
 	out := make([]byte, 0, 32)
 	for _, f := range [...]struct {

@@ -184,7 +184,7 @@ func TestTrap8AnotherScopesBacklogIsNoStall(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 
-	busy := sight{found: map[string]named{}, newestMS: r.clock.UnixMilli() - 1000}
+	busy := graphState{found: map[string]storedTurn{}, newestMS: r.clock.UnixMilli() - 1000}
 	answer := &abi.BackendReadiness{}
 	v, err := visiting(r.Call(abi.OpReadiness, scope))
 	require.NoError(t, err)

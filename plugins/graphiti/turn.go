@@ -8,19 +8,19 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// turn is an event as Graphiti takes it: one episode, named after the event. One episode for each message would cost as
-// many extractions, and a turn could arrive in part.
+// turn is an event in Graphiti's form: one episode, named after the event. One episode per message would multiply the
+// extractions, and a turn could arrive in part.
 type turn struct {
-	// name is the event id: unique in the scope, and the only handle there is.
+	// name is the event id: unique in the scope, and the only way to find the episode.
 	name string
-	// roleType is user, assistant or system; role is the speaker, which extraction makes an entity of.
+	// roleType is user, assistant or system; role is the speaker, which extraction makes into an entity.
 	roleType, role string
-	// content is the first message and, each on a line "speaker(role): text", the others.
+	// content is the first message, followed by the others on lines "speaker(role): text".
 	content string
 	// at is the event's time, UTC; atMS the same in Unix ms.
 	at   string
 	atMS int64
-	// about is stored as source_description: readable, and ignored by extraction and by fact search.
+	// about is stored as source_description. Extraction and fact search ignore it.
 	about string
 	// whole is the messages as JSON, for episodes of type json.
 	whole []byte
@@ -28,10 +28,10 @@ type turn struct {
 	session string
 }
 
-// turnOf makes a turn of an event; nil when none of its messages is to be ingested.
+// turnOf converts an event to a turn; nil if none of its messages is to be ingested. It checks everything, because the
+// servers answer "queued" to what they cannot process, and on REST one such turn stops ingestion for all scopes.
 //
-// Errors: invalid_argument. Everything is checked here: the servers answer "queued" to what they cannot process, and on
-// REST one such turn ends ingestion for all.
+// Errors: invalid_argument.
 func (s *settings) turnOf(e *abi.MemoryEvent) (*turn, error) {
 	at, atMS, err := utc("timestamp", e.Timestamp)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *settings) turnOf(e *abi.MemoryEvent) (*turn, error) {
 	return t, nil
 }
 
-// body is the episode's text on MCP and core: what the REST service makes of a message itself, or the event for type
+// body returns the episode's text on MCP and core: the text that the REST service would build, or the event for type
 // json.
 func (t *turn) body(source string) string {
 	if source == "json" {
@@ -73,12 +73,12 @@ func (t *turn) body(source string) string {
 	return t.role + "(" + t.roleType + "): " + t.content
 }
 
-// labelMax bounds a speaker's label, in bytes: it becomes an entity's name, which is indexed, and one of 9 kB aborts
-// the commit.
+// labelMax is the maximum length of a speaker's label, in bytes: it becomes an entity's name, which is indexed, and a
+// name of 9 kB aborts the commit.
 const labelMax = 256
 
-// speaker is who a message is by. A label must stay the same for a person: each one is an entity. Graphiti has no role
-// for tools.
+// speaker returns the label of a message's speaker. A person's label must not change, because each label is an entity.
+// Graphiti has no role for tools.
 func speaker(m *abi.Message, e *abi.MemoryEvent) (roleType, label string) {
 	switch m.Role {
 	case abi.RoleUser:
@@ -96,7 +96,7 @@ func speaker(m *abi.Message, e *abi.MemoryEvent) (roleType, label string) {
 	return roleType, cutText(sdk.OneLine(label), labelMax)
 }
 
-// spoken is a message's text with what it calls, or what call it answers.
+// spoken returns a message's text with its tool calls, or with the call that it answers.
 func spoken(m *abi.Message) string {
 	text := ""
 	if m.ToolCallID != "" {
@@ -114,7 +114,7 @@ func spoken(m *abi.Message) string {
 	return text
 }
 
-// about is an event's ids and labels as compact JSON.
+// about returns an event's ids and labels as compact JSON.
 func about(e *abi.MemoryEvent) string {
 	var metadata []field
 	for _, name := range abi.SortedKeys(e.Metadata) {
@@ -134,7 +134,7 @@ func about(e *abi.MemoryEvent) string {
 	return string(object(labels...))
 }
 
-// sentence names an event's labels in words, so that extraction can put them into facts.
+// sentence describes an event's labels in words, so that extraction can put them into facts.
 func sentence(e *abi.MemoryEvent) string {
 	var parts []string
 	for _, f := range [...]struct{ what, value string }{{"context", e.Context}, {"scenario", e.Scenario}} {
@@ -148,7 +148,7 @@ func sentence(e *abi.MemoryEvent) string {
 	return "(This is said in the " + strings.Join(parts, ", ") + ".) "
 }
 
-// first is the first text that is not blank.
+// first returns the first text that is not blank.
 func first(candidates ...string) string {
 	for _, c := range candidates {
 		if strings.TrimSpace(c) != "" {
@@ -158,7 +158,7 @@ func first(candidates ...string) string {
 	return ""
 }
 
-// cutText is the beginning of s, of at most n bytes, ending between characters.
+// cutText returns the beginning of s, at most n bytes, without splitting a character.
 func cutText(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -10,41 +10,42 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The parts of Honcho's answers that are read here (src/schemas/api.py). What is not read stays in raw.
+// The parts of Honcho's answers that are read here (src/schemas/api.py). The rest is kept in raw.
 
 // message is one message as Honcho keeps it.
 type message struct {
 	id, content, peer, session, workspace, createdAt string
-	// name is the speaker's, where the message has one.
+	// name is the speaker's name, if the message has one.
 	name   string
 	tokens int64
-	// event is the event_id as it was recorded, "" where the message is not one of ours; piece and pieces say which
-	// part of the event this is.
+	// event is the recorded event_id, or "" if memhost did not write the message; piece and pieces say which part of
+	// the event this is.
 	event         string
 	piece, pieces int64
 	raw           abi.Raw
 }
 
-// conclusion is a fact that Honcho derived, or was given. It has neither score nor version.
+// conclusion is a fact that Honcho derived or was given. It has no score and no version.
 type conclusion struct {
 	id, content, observer, observed, session, level, createdAt string
 	raw                                                        abi.Raw
 }
 
-// page is the head of every list, with the whole of it.
+// page is the head of every list.
 type page struct {
 	total, pages int64
 	body         abi.Raw
 }
 
-// queue counts rows of the deriver's queue, not work units. A row that failed counts as completed.
+// queue counts rows of the deriver's queue, not work units. A failed row counts as completed.
 type queue struct {
 	total, completed, inProgress, pending int64
 }
 
 func (q queue) outstanding() int64 { return q.inProgress + q.pending }
 
-// readMessage reads a message. Others may have written into its metadata, too: what is of another type is not ours.
+// readMessage reads a message. Others may have written into its metadata too, so values of unexpected types are
+// ignored.
 func readMessage(raw abi.Raw) (message, error) {
 	m := message{raw: raw}
 	var metadata abi.Raw
@@ -63,8 +64,8 @@ func readConclusion(raw abi.Raw) (conclusion, error) {
 	return x, err
 }
 
-// readID reads only the id of an item: of a session, peer or conclusion. It does not refer to the answer, whose
-// memory is then free for the next one.
+// readID reads only the id of an item: of a session, peer or conclusion. It copies the id, so the answer's memory can
+// be reused.
 func readID(raw abi.Raw) (id string, err error) {
 	err = wire.Read(raw, "id", &id)
 	return strings.Clone(id), err
@@ -82,7 +83,7 @@ func readAll[T any](items []abi.Raw, read func(abi.Raw) (T, error)) ([]T, error)
 	return found, nil
 }
 
-// readList reads a bare list. Null is none: it would pass for one in which nothing was found.
+// readList reads a bare list. Null is an error: otherwise it would look like an empty result.
 func readList[T any](body abi.Raw, read func(abi.Raw) (T, error)) ([]T, error) {
 	if kind := wire.Kind(body); kind != wirejson.Array {
 		return nil, errors.New("want a list, got " + kind.String())
@@ -114,12 +115,12 @@ func readQueue(body abi.Raw) (q queue, err error) {
 	return q, err
 }
 
-// unreadable is the error of an answer that is JSON and not what the route answers.
+// unreadable returns the error for an answer that is JSON but not what the route returns.
 func unreadable(r request, body abi.Raw, what string, err error) *abi.Error {
 	return sdk.Unusable(r.route, 200, body, "is no "+what+": "+err.Error())
 }
 
-// breach is the error of an item that is another scope's.
+// breach returns the error for an item of another scope.
 func breach(route, what string, item abi.Raw) *abi.Error {
 	e := abi.NewError(abi.CodeIsolationBreach, "Honcho answered "+route+" with "+what)
 	e.Route, e.Native = route, sdk.Native(200, item)

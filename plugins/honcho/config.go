@@ -11,14 +11,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// settings is the config block. The manifest's schema says what each key means; the host has laid the defaults under
-// it.
+// settings is the config block, merged over the schema's defaults by the host. The manifest's schema documents each
+// key.
 type settings struct {
 	config *abi.GuestConfig
-	// sourceDesign: a retrieval makes the calls that the adapter's published design names, and no other.
+	// sourceDesign: a retrieval makes exactly the calls that the adapter's published design names.
 	sourceDesign bool
-	// fixed is the one workspace for all scopes, template what makes a workspace that some scopes share. With neither,
-	// each scope has a workspace.
+	// fixed is the one workspace for all scopes; template makes workspaces shared by some scopes. If neither is set,
+	// each scope has its own workspace.
 	fixed    string
 	template *idtemplate.Template
 
@@ -27,15 +27,15 @@ type settings struct {
 	supplements         []string
 	contextTokens       int64   // 0: max_tokens
 	maxConclusions      int64   // 0: max_items, or by max_tokens
-	searchTopK          int64   // 0: as many conclusions as are asked for
-	searchMaxDistance   abi.Raw // a number as it was written, nil for none
+	searchTopK          int64   // 0: as many conclusions as requested
+	searchMaxDistance   abi.Raw // a number as written, nil for none
 	includeMostFrequent bool
 	limitToSession      bool
 	summary             bool
 	messages            bool
 	queryChars          int64
-	searchMessages      int64 // of the supplement search
-	pastSessions        int64 // of the supplement summaries
+	searchMessages      int64 // for the supplement search
+	pastSessions        int64 // for the supplement summaries
 	reasoningLevel      string
 
 	observeAssistant       bool
@@ -43,36 +43,36 @@ type settings struct {
 	workspaceConfiguration abi.Raw
 	probeEmbeddings        bool
 	server                 serverFacts
-	// userNames gives the peers of some users a name, by user id; assistantName that of the assistant.
+	// userNames maps user ids to the names of their peers; assistantName is the assistant's.
 	userNames     map[string]string
 	assistantName string
 	speakers      string
 
-	// headers are of every request.
+	// headers are sent with every request.
 	headers map[string]string
-	// version is what the server said of itself, derived the sessions, by workspace, that have a conclusion; both are
-	// caches of this instance.
+	// version is the server's reported version; derived are the sessions, by workspace, that have a conclusion. Both
+	// are caches of this instance.
 	version string
 	derived map[string]bool
 }
 
-// serverFacts is what the operator knows of the server and Honcho does not report. Nil means not known.
+// serverFacts are facts about the server that the operator knows and Honcho does not report. Nil means unknown.
 type serverFacts struct {
 	flush       *bool
 	sharedCache *bool
 	batchTokens int64
 }
 
-// The read strategies, by their labels in the configuration and the trace.
+// The read strategies, as named in the configuration and the trace.
 const (
-	readContext = "context" // session context: what Honcho made of the user
-	readSearch  = "search"  // messages as they were said
+	readContext = "context" // session context: Honcho's representation of the user
+	readSearch  = "search"  // messages verbatim
 	readChat    = "chat"    // Honcho's own model answers the query
 )
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
-// parseSettings reads the block. The values before it are the schema's defaults.
+// parseSettings reads the block. The initial values are the schema's defaults.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, read: readContext, summary: true, messages: true,
 		sourceDesign: config.Profile == abi.ProfileSourceDesign, queryChars: 2000, searchMessages: 10, pastSessions: 3,
@@ -114,8 +114,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// choose pins the read strategy. context is an older word for it, and must not say another one: what the manifest shows
-// as read is what is done.
+// choose sets the read strategy. context is an older key for it, and must not contradict it: the strategy must be the
+// one that the manifest's declarations see as read.
 func (s *settings) choose(context *bool) error {
 	if context != nil {
 		older, said := readSearch, "false"
@@ -134,7 +134,7 @@ func (s *settings) choose(context *bool) error {
 	return nil
 }
 
-// share reads a template of workspaces.
+// share parses a template of workspaces.
 func (s *settings) share(template string) (err error) {
 	if s.fixed != "" {
 		return errors.New("workspace_template: fixed_workspace is set, too: remove one")
@@ -145,10 +145,10 @@ func (s *settings) share(template string) (err error) {
 	return nil
 }
 
-// shared reports whether scopes share workspaces, and are kept apart by the ids of peers and sessions.
+// shared reports whether scopes share workspaces and are separated by the ids of peers and sessions.
 func (s *settings) shared() bool { return s.fixed != "" || s.template != nil }
 
-// name takes the names of peers. They must keep the roles apart.
+// name sets the peers' names. They must keep the roles apart.
 func (s *settings) name(users abi.Raw) error {
 	s.userNames = map[string]string{}
 	for user, name := range wire.Map(users) {
@@ -170,7 +170,7 @@ func (s *settings) name(users abi.Raw) error {
 	return nil
 }
 
-// trace begins the trace of an operation.
+// trace starts the trace of an operation.
 func (s *settings) trace(native string) *abi.Trace {
 	return &abi.Trace{BackendName: s.config.Provider, NativeOperation: native}
 }

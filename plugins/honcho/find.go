@@ -7,10 +7,11 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// maxSessions is how many sessions are looked through for an event whose session is not known.
+// maxSessions is the maximum number of sessions searched for an event whose session is not known.
 const maxSessions = 300
 
-// messagesOf lists the messages of an event in a session. Not more than the event has: its own marks say so.
+// messagesOf lists the messages of an event in a session, at most as many as the event has according to its own
+// metadata.
 //
 // Source: Honcho POST .../messages/list with {"filters": {"metadata": {"mh_event": ...}}}, a typed containment.
 func (b *backend) messagesOf(session, event string) (found []message, err error) {
@@ -26,7 +27,7 @@ func (b *backend) messagesOf(session, event string) (found []message, err error)
 				return nil, breach("messages_list", "a message of another event, session or workspace", m.raw)
 			}
 		}
-		if len(items) == 0 { // as in every session but the event's own
+		if len(items) == 0 { // the usual result, except in the event's own session
 			b.Reuse(head.body)
 			return found, nil
 		}
@@ -37,8 +38,8 @@ func (b *backend) messagesOf(session, event string) (found []message, err error)
 	}
 }
 
-// sessionsOf goes through the scope's sessions until visit is done with them. complete is false where there were more
-// than are looked through, or the call's time ran out.
+// sessionsOf calls visit for the scope's sessions until visit returns true. complete is false if there were more
+// sessions than the maximum, or the call's time ran out.
 func (b *backend) sessionsOf(visit func(session string) (done bool, err error)) (complete bool, err error) {
 	seen := map[string]bool{}
 	for _, peer := range b.members() {
@@ -66,8 +67,8 @@ func (b *backend) sessionsOf(visit func(session string) (done bool, err error)) 
 	return true, nil
 }
 
-// findEvent returns which pieces of an event Honcho has. The markers of an earlier write say in which session. Without
-// them the session that the event names is looked at first, then all: messages can be listed by session only.
+// findEvent returns which pieces of an event Honcho has. The markers of an earlier write name the session. Without
+// markers it searches the event's session first, then all others: messages can be listed only by session.
 func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	markers := parseMarkers(r.Markers)
 	if i := slices.IndexFunc(markers, func(m marker) bool { return m.event == r.EventID }); i >= 0 {
@@ -82,8 +83,8 @@ func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error
 	return answer, err
 }
 
-// search looks for an event's messages: first in the session that is named, then in all. complete is false where some
-// sessions were not looked through.
+// search looks for an event's messages: first in the named session, then in all. complete is false if some sessions
+// were not searched.
 func (b *backend) search(event, session string) (found []message, complete bool, err error) {
 	if session != "" {
 		found, err = b.messagesOf(b.session(session), event)
@@ -98,8 +99,8 @@ func (b *backend) search(event, session string) (found []message, complete bool,
 	return found, complete, err
 }
 
-// answerFound sorts an event's messages by piece and names what is missing. The marker is that of a receipt that may
-// have been lost.
+// answerFound sorts an event's messages by piece and lists the missing ones. The marker is the one that a lost receipt
+// would have had.
 func (b *backend) answerFound(r *abi.FindEventRequest, found []message) *abi.FindEventAnswer {
 	if len(found) == 0 {
 		return &abi.FindEventAnswer{Found: "absent"}
@@ -128,5 +129,5 @@ func (b *backend) answerFound(r *abi.FindEventRequest, found []message) *abi.Fin
 	return a
 }
 
-// maxPieces bounds what is believed of an event's number of pieces: a request has 16 MiB.
+// maxPieces is the largest number of pieces per event that is accepted: a request has 16 MiB.
 const maxPieces = 1 << 20

@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forgettingKey names the sessions that a forget has deleted and that Honcho may not have purged yet, separated by
-// spaces: the host calls again until they are gone.
+// forgettingKey holds the sessions, separated by spaces, that a forget has deleted and that Honcho may not have purged
+// yet. The host calls again until they are gone.
 const forgettingKey = "forgetting"
 
 // forget deletes sessions that forgotten events alone fill, with what was concluded in them, and conclusions by their
@@ -60,7 +60,7 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	if len(m.sessions) > 0 {
 		return out, b.Put(forgettingKey, []byte(strings.Join(out.Removed["session"], " ")), sdk.AnyVersion)
 	}
-	if r.SessionID != "" { // an earlier call may have deleted it and not come to note that
+	if r.SessionID != "" { // an earlier call may have deleted it without recording that
 		native := b.session(r.SessionID)
 		if purged, err := b.purged([]string{native, b.again(native)}); err != nil || !purged {
 			return out, err
@@ -74,21 +74,21 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return out, b.Put(forgettingKey, nil, sdk.AnyVersion)
 }
 
-// meant is what a forget request means of a scope.
-type meant struct {
-	// sessions can be deleted as a whole; mixed have other events too.
+// forgetTargets is what a forget request covers in a scope.
+type forgetTargets struct {
+	// sessions can be deleted as a whole; mixed contain other events too.
 	sessions, mixed []string
-	// messages of the request's events are in mixed sessions.
+	// messages counts the request's messages in mixed sessions.
 	messages int
-	// missed are native ids of nothing that was deleted.
+	// missed are native ids that match nothing.
 	missed []string
-	// complete: all sessions of the scope were looked through.
+	// complete: all sessions of the scope were searched.
 	complete bool
 }
 
-// meant looks through the scope's sessions.
-func (b *backend) meant(r *abi.ForgetRequest) (*meant, error) {
-	m := &meant{}
+// meant searches the scope's sessions.
+func (b *backend) meant(r *abi.ForgetRequest) (*forgetTargets, error) {
+	m := &forgetTargets{}
 	native := b.session(r.SessionID)
 	complete, err := b.sessionsOf(func(session string) (bool, error) {
 		if slices.Contains(r.NativeIDs, session) ||
@@ -112,7 +112,7 @@ func (b *backend) meant(r *abi.ForgetRequest) (*meant, error) {
 	return m, err
 }
 
-// countMeant counts the messages of a session that a request by events or by time means, and the others.
+// countMeant counts the messages of a session that a request by events or by time covers, and the others.
 func (b *backend) countMeant(r *abi.ForgetRequest, session string) (ours, others int, err error) {
 	for number := int64(1); ; number++ {
 		list, head, err := pageOf(b, request{route: "messages_list", session: session}, number, pageSize, readMessage)
@@ -133,7 +133,7 @@ func (b *backend) countMeant(r *abi.ForgetRequest, session string) (ours, others
 	}
 }
 
-// eventTime is the time of a message's event, whose pieces have a microsecond more each; "" where it cannot be read.
+// eventTime returns the time of a message's event, whose pieces are one microsecond apart; "" if it cannot be read.
 func (m *message) eventTime() string {
 	at, err := abi.ParseTime(m.createdAt)
 	if err != nil {
@@ -142,8 +142,8 @@ func (m *message) eventTime() string {
 	return at.Add(-time.Duration(m.piece) * time.Microsecond).Format(time.RFC3339Nano)
 }
 
-// report says what of a request cannot be removed.
-func (m *meant) report(r *abi.ForgetRequest, out *abi.ForgetReceipt) {
+// report adds to the receipt what the request covers but Honcho cannot remove.
+func (m *forgetTargets) report(r *abi.ForgetRequest, out *abi.ForgetReceipt) {
 	if len(m.mixed) > 0 {
 		out.Status = abi.ForgetPartial
 		out.DerivedMayRemain = append(out.DerivedMayRemain, sdk.Itoa(m.messages)+" messages, and what was concluded "+
@@ -162,7 +162,7 @@ func (m *meant) report(r *abi.ForgetRequest, out *abi.ForgetReceipt) {
 	}
 }
 
-// derivedLeft names what Honcho made of several sessions, where there is any.
+// derivedLeft lists what Honcho derived from several sessions, if there is anything.
 func (b *backend) derivedLeft(out *abi.ForgetReceipt) error {
 	drawn, err := b.count(request{route: "conclusions_list", body: filters(b.byPeople("level",
 		wire.Object{"in", []string{"deductive", "inductive", "contradiction"}}))})

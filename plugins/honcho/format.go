@@ -8,12 +8,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The sections of a context, each with a share of the budget. A section that has nothing leaves its share to the others.
+// The sections of a context, each with a share of the budget. An empty section's share goes to the others.
 const (
 	sectionSummary  = iota // of this session
-	sectionFound           // what supplements and a search brought
+	sectionFound           // results of supplements and a search
 	sectionMessages        // of this session
-	sectionPeople          // card and representation of the first person, or the answer of Honcho's model; then others'
+	sectionPeople          // card and representation of the first person, or the answer of Honcho's model; then those of others
 )
 
 var sectionShares = []int64{sectionSummary: 1, sectionFound: 3, sectionMessages: 1, sectionPeople: 3}
@@ -51,7 +51,7 @@ func shares(people int) []int64 {
 
 // format fits items into a budget, each section within its share. The session's messages, which are the last items and
 // the newest of them first, are shown in order of time.
-func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
+func (b *backend) format(items *results, budget abi.ContextBudget) sdk.Fitted {
 	ids, blocks, sections := make([]string, len(items.lines)), make([]sdk.Block, len(items.lines)),
 		make([]int, len(items.lines))
 	var people []string
@@ -66,7 +66,7 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 		}
 	}
 	context := sdk.ContextOf(b.config, b.Scope)
-	context.UTC = slices.ContainsFunc(blocks, func(x sdk.Block) bool { // in the representation's own words
+	context.UTC = slices.ContainsFunc(blocks, func(x sdk.Block) bool { // in the representation's own text
 		return strings.HasPrefix(x.Heading, overRepresentation)
 	})
 	context.Arrange = func(kept []sdk.Block) []sdk.Block {
@@ -79,7 +79,7 @@ func (b *backend) format(items *found, budget abi.ContextBudget) sdk.Fitted {
 	return context.FitShares(b.Call, blocks, sections, shares(len(people)), budget)
 }
 
-// block is one item in the prompt. What is in a representation has its time in its own words.
+// block returns one item for the prompt. Items of a representation have their time in their own text.
 func (l *line) block(e *abi.Evidence, id string) sdk.Block {
 	x := sdk.Block{Heading: l.heading, Text: sdk.Indent(e.Text)}
 	if e.Span != nil || l.heading == overChat {

@@ -7,17 +7,14 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// probeWorkspace is asked where no scope is meant. It is never made: Honcho answers zeros for a workspace that it does
-// not know.
+// probeWorkspace is queried when there is no scope. It is never created: Honcho returns zeros for an unknown workspace.
 const probeWorkspace = "mh-health-probe"
 
-// health asks whether the process runs, and by a queue status whether database and key work: GET /health touches
+// health checks whether the process runs and, by a queue status, whether database and key work: GET /health checks
 // neither.
 //
-// Errors: unauthenticated where Honcho refuses the key.
-//
-// What it cannot see: a deriver that is not running, an LLM or an embedding provider that fails (probe_embeddings asks
-// for the latter).
+// Errors: unauthenticated if Honcho rejects the key. It cannot detect a deriver that is not running, or an LLM or
+// embedding provider that fails (probe_embeddings checks the latter).
 func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: b.config.Provider, ConsistencyModel: "async_derived",
 		NativeMemoryTypes: []string{"message", "conclusion: explicit", "conclusion: deductive", "conclusion: inductive",
@@ -52,7 +49,7 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	_, err := b.queueStatus(workspace, "", "")
 	switch {
 	case abi.CodeOf(err) == abi.CodeUnauthenticated:
-		return nil, err // the backend is there; the key is what must be changed
+		return nil, err // the backend is up; the key has to be changed
 	case err != nil:
 		failed(abi.HealthUnavailable, "database_down", err)
 		return h, nil
@@ -62,7 +59,8 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	}
 	h.BackendVersion = b.version
 	if b.probeEmbeddings {
-		// Session context returns recent messages and so hides an outage of the embedding provider; this route does not.
+		// Session context returns recent messages even if the embedding provider is down, which hides the outage; this
+		// route does not.
 		about := wire.Object{"observer_id", probeWorkspace, "observed_id", probeWorkspace}
 		_, err := b.send(request{route: "conclusions_query", workspace: workspace,
 			body: wire.Object{"query", "health", "top_k", 1, "filters", about}.JSON()})
@@ -73,8 +71,8 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return h, nil
 }
 
-// readVersion reads info.version of the server's own description, 100 KB, once for an instance. A server that hides it
-// has none.
+// readVersion reads info.version of the server's OpenAPI document, 100 KB, once per instance. If the server hides it,
+// the version is empty.
 func (b *backend) readVersion() string {
 	answer, err := b.send(request{route: "openapi", noWorkspace: true})
 	if err != nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// maxListed is how many conclusions an inventory lists; of more it has the count, and no digest.
+// maxListed is the maximum number of conclusions that an inventory lists; above it, there is a count but no digest.
 const maxListed = 2000
 
-// inventory counts what the scope holds. Messages can be listed by session only: their digest goes over sessions with
-// their count and newest id, which changes with every message, since messages can neither be edited nor deleted one by
-// one.
+// inventory counts what the scope holds. Messages can be listed only by session, so their digest covers each session's
+// count and newest id. These change with every message, since messages can be neither edited nor deleted one by one.
 func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 	v := &abi.Inventory{Complete: true,
 		Trace: b.trace("sessions_list messages_list conclusions_list peers_list card queue_status")}
@@ -44,7 +43,7 @@ func (b *backend) countMessages(v *abi.Inventory) error {
 	return err
 }
 
-// countConclusions lists what the scope's people are known by, which is all that a retrieval reads.
+// countConclusions lists the conclusions about the scope's people, which are all that a retrieval reads.
 func (b *backend) countConclusions(v *abi.Inventory) error {
 	r := request{route: "conclusions_list", body: filters(b.byPeople())}
 	var all []string
@@ -70,7 +69,7 @@ func (b *backend) countConclusions(v *abi.Inventory) error {
 
 func (b *backend) countPeers(v *abi.Inventory) error {
 	if b.shared() {
-		return nil // they are the workspace's, and made once
+		return nil // they belong to the workspace, and are created once
 	}
 	peers, err := b.count(request{route: "peers_list"})
 	v.Kinds = append(v.Kinds, abi.InventoryKind{Kind: "peer", Count: peers})
@@ -83,7 +82,7 @@ func (b *backend) countCard(v *abi.Inventory) error {
 	return err
 }
 
-// card is the user's card; nil where there is no such peer.
+// card returns the user's card; nil if there is no such peer.
 func (b *backend) card() (lines []string, err error) {
 	r := request{route: "card", peer: b.user}
 	answer, err := b.send(r)
@@ -96,7 +95,7 @@ func (b *backend) card() (lines []string, err error) {
 	return lines, nil
 }
 
-// digest is the SHA-256 over sorted texts, each with its length before it.
+// digest returns the SHA-256 over sorted texts, each preceded by its length.
 func digest(texts []string) string {
 	slices.Sort(texts)
 	var d sdk.Digest

@@ -11,26 +11,26 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// found is what a retrieval brought, what counts most first: lines[i] is evidence[i] in the prompt.
-type found struct {
+// results are the items of a retrieval, most important first: lines[i] is evidence[i] in the prompt.
+type results struct {
 	*backend
 	evidence []abi.Evidence
 	lines    []line
-	// session are messages of the asking session, in Honcho's order, until they are added after the rest.
-	session []spoken
-	// said is when messages were said, by id.
+	// session are messages of the requesting session, in Honcho's order, until they are added after the others.
+	session []timedMessage
+	// said maps message ids to their times.
 	said map[string]string
 }
 
-// spoken is a message, when it was said, and where it is in raw.
-type spoken struct {
+// timedMessage is a message, its time, and its JSON Pointer in raw.
+type timedMessage struct {
 	message
 	time time.Time
 	at   string
 }
 
-// line is what the prompt has of one item beside its evidence: a heading above the items of its kind, and a label, the
-// level of a conclusion, the kind of a summary or the peer that said a message.
+// line is an item's text in the prompt apart from its content: a heading above the items of its kind, and a label,
+// which is the level of a conclusion, the kind of a summary or the peer who wrote a message.
 type line struct{ heading, label string }
 
 // The headings.
@@ -46,17 +46,17 @@ const (
 	overSearch          = "Messages that Honcho's search found"
 )
 
-func (f *found) add(e abi.Evidence, heading, label string) {
+func (f *results) add(e abi.Evidence, heading, label string) {
 	e.Rank = int64(len(f.evidence) + 1)
 	f.evidence, f.lines = append(f.evidence, e), append(f.lines, line{heading, label})
 }
 
-// readItems reads the items out of raw, which is all that formatting goes by: the same raw gives the same text. It
-// holds them to the scope of a retrieval; nil is for a result that was held to it already.
+// readItems reads the items from raw, which is all that formatting uses: the same raw gives the same text. It checks
+// them against the scope of a retrieval; nil is for a result that has been checked already.
 //
-// Errors: isolation_breach; backend in a retrieval, else invalid_argument, for what cannot be read.
-func readItems(b *backend, raw *abi.RawResult, of *retrieval) (*found, error) {
-	f := &found{backend: b, said: map[string]string{}}
+// Errors: isolation_breach; for unreadable items, backend in a retrieval, else invalid_argument.
+func readItems(b *backend, raw *abi.RawResult, of *retrieval) (*results, error) {
+	f := &results{backend: b, said: map[string]string{}}
 	for i := range raw.Calls {
 		f.noteTimes(&raw.Calls[i])
 	}
@@ -76,8 +76,8 @@ func readItems(b *backend, raw *abi.RawResult, of *retrieval) (*found, error) {
 	return f, nil
 }
 
-// noteTimes notes when the messages were said that a summary may end with.
-func (f *found) noteTimes(call *abi.RawCall) {
+// noteTimes records the times of messages that may be the last of a summary.
+func (f *results) noteTimes(call *abi.RawCall) {
 	if call.Route != "context" && call.Route != "message" {
 		return
 	}
@@ -88,7 +88,7 @@ func (f *found) noteTimes(call *abi.RawCall) {
 	}
 }
 
-func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
+func (f *results) readCall(call *abi.RawCall, at string, of *retrieval) error {
 	switch call.Route {
 	case "context", "representation", "peer_context":
 		return f.readProse(call, at, of)
@@ -128,9 +128,9 @@ func (f *found) readCall(call *abi.RawCall, at string, of *retrieval) error {
 	return errors.New(call.Route + " is not a call of retrieve")
 }
 
-// readProse reads what session context, peer context and representation bring: the card, what was derived, the summary.
-// Messages come after what other calls bring: a short budget keeps what comes first.
-func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
+// readProse reads the answers of session context, peer context and representation: the card, the conclusions, the
+// summary. Messages come after the results of other calls, because a short budget keeps what comes first.
+func (f *results) readProse(call *abi.RawCall, at string, of *retrieval) error {
 	var representation, alone, id, peer string
 	var card []string
 	var summary abi.Raw
@@ -173,13 +173,13 @@ func (f *found) readProse(call *abi.RawCall, at string, of *retrieval) error {
 	f.addFacts(alone, at+"/representation", about)
 	for i, m := range messages {
 		when, _ := abi.ParseTime(m.createdAt)
-		f.session = append(f.session, spoken{m, when, at + "/messages/" + sdk.Itoa(i)})
+		f.session = append(f.session, timedMessage{m, when, at + "/messages/" + sdk.Itoa(i)})
 	}
 	return f.addSummary(summary, at+"/summary", overSummary)
 }
 
-// readSummaries reads the summaries of a session, of which the one that goes furthest is an item.
-func (f *found) readSummaries(body abi.Raw, at string) error {
+// readSummaries reads the summaries of a session. Only the one that covers the most becomes an item.
+func (f *results) readSummaries(body abi.Raw, at string) error {
 	latest := latestSummary(body)
 	name := "/short_summary"
 	if wire.Text(wire.At(latest, "summary_type")) == "honcho_chat_summary_long" {
@@ -188,9 +188,9 @@ func (f *found) readSummaries(body abi.Raw, at string) error {
 	return f.addSummary(latest, at+name, overPast)
 }
 
-// addSummary adds a summary with the time of the last message that it covers. Where that is not known it has the time
-// at which it was made.
-func (f *found) addSummary(summary abi.Raw, at, heading string) error {
+// addSummary adds a summary with the time of the last message that it covers or, if that is not known, the time at
+// which it was made.
+func (f *results) addSummary(summary abi.Raw, at, heading string) error {
 	if summary == nil {
 		return nil
 	}
@@ -208,17 +208,17 @@ func (f *found) addSummary(summary abi.Raw, at, heading string) error {
 	return nil
 }
 
-// addSession adds the messages of the asking session, the newest first: a short budget keeps those. In the prompt they
-// are in order of time.
-func (f *found) addSession() {
+// addSession adds the messages of the requesting session, newest first, so that a short budget keeps these. The prompt
+// shows them in order of time.
+func (f *results) addSession() {
 	slices.Reverse(f.session)
-	slices.SortStableFunc(f.session, func(a, b spoken) int { return b.time.Compare(a.time) })
+	slices.SortStableFunc(f.session, func(a, b timedMessage) int { return b.time.Compare(a.time) })
 	for _, m := range f.session {
 		f.addMessage(m.message, m.at, overMessages)
 	}
 }
 
-func (f *found) addFacts(text, at, about string) {
+func (f *results) addFacts(text, at, about string) {
 	for _, x := range parseRepresentation(text) {
 		e := abi.Evidence{Pointer: at, Group: x.section, NativeType: "conclusion",
 			Text: strings.TrimSpace(text[x.start:x.end]),
@@ -234,7 +234,7 @@ func (f *found) addFacts(text, at, about string) {
 	}
 }
 
-func (f *found) addMessage(m message, at, heading string) {
+func (f *results) addMessage(m message, at, heading string) {
 	e := m.evidence()
 	e.Pointer = at
 	who := m.peer
@@ -259,7 +259,7 @@ func (m *message) evidence() abi.Evidence {
 	return e
 }
 
-// bracket joins what is known of an item.
+// bracket joins an item's details.
 func bracket(parts ...string) string {
 	var known []string
 	for _, p := range parts {

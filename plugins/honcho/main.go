@@ -1,5 +1,5 @@
 // Package main is the provider honcho: turns of conversation become messages of Honcho's v3 API, and what its deriver
-// made of them becomes a context.
+// makes of them becomes a context.
 package main
 
 import "github.com/memhost/memhost/sdk"

@@ -8,12 +8,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// marker is what readiness and find_event need of a write later. The host keeps it with the receipt.
+// marker is what readiness and find_event later need to know about a write. The host keeps it with the receipt.
 type marker struct {
 	sentAt string
-	// representation rows that the write puts into the deriver's queue: one for each message of an observed author
+	// representation rows that the write adds to the deriver's queue: one for each message of an observed author
 	rows    int64
-	tokens  int64 // the tokens of those rows' messages, as Honcho counts them
+	tokens  int64 // the tokens of those messages, as Honcho counts them
 	session string
 	event   string
 }
@@ -25,7 +25,7 @@ func (m marker) String() string {
 		" ")
 }
 
-// parseMarker reads a marker; false for one that this version did not write.
+// parseMarker reads a marker; false if this version did not write it.
 func parseMarker(text string) (m marker, ok bool) {
 	parts := strings.SplitN(text, " ", 6)
 	if len(parts) != 6 || parts[0] != markerVersion {
@@ -39,7 +39,7 @@ func parseMarker(text string) (m marker, ok bool) {
 	return marker{parts[1], rows, tokens, parts[4], parts[5]}, true
 }
 
-// parseMarkers reads those that can be read.
+// parseMarkers returns the readable markers.
 func parseMarkers(texts []string) (markers []marker) {
 	for _, text := range texts {
 		if m, ok := parseMarker(text); ok {
@@ -49,20 +49,21 @@ func parseMarkers(texts []string) (markers []marker) {
 	return markers
 }
 
-// posted counts, over the life of the generation, the rows that its writes put into the queue, and when the last one
-// was. It is a readiness mark in the scope's state.
-type posted struct {
+// queueMark counts the rows that the generation's writes have added to the queue, with the time of the last one. It is
+// kept in the scope's state for readiness.
+type queueMark struct {
 	rows   int64
 	lastAt string
 }
 
 const postedKey = "posted"
 
-// toldPrefix begins the keys of sessions in which an observed peer has spoken, by native id. The value is the session's
-// own id, or empty where its turns were said again. Readiness asks of each whether anything was derived.
+// toldPrefix is the prefix of the keys of sessions in which an observed peer has spoken, by native id. The value is the
+// session's own id, or empty for a session of repeated turns. Readiness checks whether anything was derived from each
+// of them.
 const toldPrefix = "told/"
 
-func readPosted(c *sdk.Call) (p posted, err error) {
+func readPosted(c *sdk.Call) (p queueMark, err error) {
 	value, version, err := c.Get(postedKey)
 	if err != nil || version == 0 {
 		return p, err
@@ -75,6 +76,6 @@ func readPosted(c *sdk.Call) (p posted, err error) {
 	return p, nil
 }
 
-func (p posted) write(c *sdk.Call) error {
+func (p queueMark) write(c *sdk.Call) error {
 	return c.Put(postedKey, []byte(sdk.Itoa(p.rows)+" "+p.lastAt), sdk.AnyVersion)
 }

@@ -52,7 +52,7 @@ type mutation struct {
 	receipt *abi.MutationReceipt
 }
 
-// checked ends the reading of parameters.
+// checked finishes the reading of parameters.
 func (m *mutation) checked(known ...string) error {
 	m.params.only(known...)
 	return m.params.err
@@ -89,7 +89,8 @@ func (m *mutation) deleteConclusion() error {
 	return err
 }
 
-// deleteConclusion asks first whether the conclusion is the scope's: a fixed workspace holds others'.
+// deleteConclusion first checks whether the conclusion belongs to the scope, because a fixed workspace holds those of
+// others.
 func (b *backend) deleteConclusion(id string) (gone bool, err error) {
 	if !isNativeID(id) {
 		return false, nil
@@ -129,8 +130,8 @@ func (m *mutation) deleteSession() error {
 	return err
 }
 
-// deleteSession deletes a session by its native id. Its conclusions and queue rows go with it, so readiness expects
-// none of them.
+// deleteSession deletes a session by its native id. Its conclusions and queue rows are deleted with it, so readiness no
+// longer expects any.
 func (b *backend) deleteSession(session string) (gone bool, err error) {
 	rows, err := b.queueOfPeers(session)
 	if err != nil {
@@ -178,10 +179,10 @@ func (m *mutation) deriveAgain() error {
 	return err
 }
 
-// deriveAgain says an event's observed messages once more: Honcho has no call that derives a message again. They go
-// into a session beside their own, so that neither the prompt's messages nor a summary has them twice; message search
-// may find both. stored are the new messages, none where Honcho does not have the event or nobody in it is observed;
-// into is their session.
+// deriveAgain repeats an event's observed messages, because Honcho has no call that derives a message again. The copies
+// go into a separate session, so that neither the prompt's messages nor a summary has them twice; message search may
+// find both. stored are the copies, none if Honcho does not have the event or nobody in it is observed; into is their
+// session.
 func (b *backend) deriveAgain(event, session string) (into string, stored []message, err error) {
 	found, _, err := b.search(event, session)
 	if err != nil || len(found) == 0 {
@@ -216,11 +217,11 @@ func (b *backend) deriveAgain(event, session string) (into string, stored []mess
 	if len(stored) == 0 {
 		return into, nil, nil
 	}
-	w.told[native] = "" // what is derived now counts for it
+	w.told[native] = "" // what is derived from now on counts for it
 	return into, stored, w.close()
 }
 
-// optionalSession is the native id of the session that is named, nil where none is.
+// optionalSession returns the native id of the session parameter, nil if it is not set.
 func optionalSession(n *native, p *params) any {
 	if id := p.text("session_id"); id != "" {
 		return n.session(id)

@@ -6,10 +6,10 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// pageSize is the most that Honcho's lists give.
+// pageSize is the maximum page size of Honcho's lists.
 const pageSize = 100
 
-// newestFirst turns a list around.
+// newestFirst reverses a list.
 var newestFirst = abi.QueryParam{Key: "reverse", Value: "true"}
 
 // pageOf fetches one page of a list and reads its items.
@@ -34,7 +34,7 @@ func pageOf[T any](b *backend, r request, number, size int64, read func(abi.Raw)
 	return found, head, nil
 }
 
-// idsOf fetches one page of a list and reads only the items' ids. The page's memory takes the next answer.
+// idsOf fetches one page of a list and reads only the items' ids. The page's memory is reused for the next answer.
 func idsOf(b *backend, r request, number, size int64) ([]string, page, error) {
 	ids, head, err := pageOf(b, r, number, size, readID)
 	if err == nil {
@@ -43,13 +43,13 @@ func idsOf(b *backend, r request, number, size int64) ([]string, page, error) {
 	return ids, head, err
 }
 
-// count asks a list for its total only.
+// count requests only the total of a list.
 func (b *backend) count(r request) (int64, error) {
 	_, head, err := pageOf(b, r, 1, 1, func(abi.Raw) (struct{}, error) { return struct{}{}, nil })
 	return head.total, err
 }
 
-// sessions lists active sessions of the scope, one page. In a fixed workspace they are those that the peer belongs to.
+// sessions lists one page of the scope's active sessions. In a fixed workspace these are the sessions of the peer.
 func (b *backend) sessions(peer string, number int64) ([]string, page, error) {
 	r := request{route: "sessions_list"}
 	if b.shared() {
@@ -58,8 +58,8 @@ func (b *backend) sessions(peer string, number int64) ([]string, page, error) {
 	return idsOf(b, r, number, pageSize)
 }
 
-// members are the peers whose sessions together are all of the scope's: one stands for all in a workspace of the
-// scope's own.
+// members returns peers whose sessions together are all of the scope's. In a workspace of the scope's own, one peer is
+// enough.
 func (b *backend) members() []string {
 	if !b.shared() {
 		return []string{b.user}
@@ -67,12 +67,12 @@ func (b *backend) members() []string {
 	return b.allPeers()
 }
 
-// filters is the body of a list or search with these conditions. What is filtered by never comes from outside
-// unescaped: "*" would drop the condition.
+// filters returns the body of a list or search with these conditions. Values from outside must be escaped, because "*"
+// would drop the condition.
 func filters(conditions wire.Object) []byte { return wire.Object{"filters", conditions}.JSON() }
 
-// about filters conclusions by whose they are: the self-collection of the user's peer, which is the one that the
-// deriver writes by default. more are further conditions.
+// about filters conclusions by owner: the self-collection of the user's peer, which the deriver writes by default. more
+// are further conditions.
 func (n *native) about(more ...any) wire.Object {
 	return append(wire.Object{"observer_id", n.user, "observed_id", n.user}, more...)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// params are the parameters of a native query or mutation. The first thing that is wrong with them stays in err.
+// params are the parameters of a native query or mutation. err keeps the first error.
 type params struct {
 	given map[string]abi.Raw
 	err   error
 }
 
-// only refuses parameters that are not known: Honcho itself ignores them in silence.
+// only rejects unknown parameters, which Honcho itself would silently ignore.
 func (p *params) only(known ...string) {
 	for _, name := range abi.SortedKeys(p.given) {
 		if !slices.Contains(known, name) {
@@ -34,7 +34,7 @@ func (p *params) fail(err error) {
 	}
 }
 
-// read reads a parameter into its place; one of another type is wrong.
+// read reads a parameter into its place; a value of another type is an error.
 func (p *params) read(name string, place any) {
 	if err := wire.Read(wire.Object{name, p.given[name]}.JSON(), name, place); err != nil {
 		p.wrong(name, strings.TrimPrefix(err.Error(), name+": "))
@@ -54,13 +54,13 @@ func (p *params) need(name string) string {
 	return text
 }
 
-// whole is an integer, 0 where it is not given.
+// whole returns an integer, 0 if it is not set.
 func (p *params) whole(name string) (n int64) {
 	p.read(name, &n)
 	return n
 }
 
-// value is a parameter of a type as it is, nil where it is not given. Honcho checks its range.
+// value returns a parameter of a type unchanged, nil if it is not set. Honcho checks its range.
 func (p *params) value(name string, t wirejson.Type, what string) any {
 	raw := p.given[name]
 	switch wire.Kind(raw) {

@@ -12,17 +12,17 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The keys of a message's metadata. None is named like an operator of Honcho's filters (in, ne, gt, ...): those cannot
-// be filtered by.
+// The keys of a message's metadata. None has the name of an operator of Honcho's filters (in, ne, gt, ...), because
+// such keys cannot be filtered by.
 const (
-	keyEvent  = "mh_event" // the event_id, as label makes it: this is what find_event filters by
+	keyEvent  = "mh_event" // the event_id, escaped by label: find_event filters by it
 	keyPiece  = "mh_i"     // which of the event's pieces this is, from 0
 	keyPieces = "mh_n"     // how many there are
-	keyRole   = "mh_role"  // the message's role, since Honcho keeps only who speaks
-	keyPart   = "mh_part"  // "2/3": which part of a message that was split
-	// the event's metadata, on the first piece; as JSON text where Honcho would change or refuse it
+	keyRole   = "mh_role"  // the message's role, since Honcho stores only the speaker
+	keyPart   = "mh_part"  // "2/3": the part of a message that was split
+	// the event's metadata, on the first piece; as JSON text if Honcho would change or reject it
 	keyMeta   = "mh_meta"
-	keyTime   = "mh_time" // the event's timestamp as given, where created_at cannot say it
+	keyTime   = "mh_time" // the event's timestamp as given, if created_at cannot represent it
 	keyClean  = "mh_sanitized"
 	keyCalls  = "mh_tool_calls" // JSON text
 	keyCallID = "mh_tool_call_id"
@@ -32,7 +32,7 @@ const (
 // piece is one message for Honcho: a message of the turn, or a part of a long one.
 type piece struct {
 	event    string
-	number   int64 // among the event's pieces
+	number   int64 // its number among the event's pieces
 	observed bool
 	body     wire.Object
 }
@@ -41,12 +41,12 @@ type piece struct {
 type part struct {
 	of      *abi.Message
 	text    string
-	index   int // of the message's parts
+	index   int // its number among the message's parts
 	last    int // index of the message's last part
 	changed bool
 }
 
-// partsOf splits an event's messages. sanitized and split say whether any was.
+// partsOf splits an event's messages. sanitized and split report whether any was changed or split.
 func (b *backend) partsOf(e *abi.MemoryEvent) (parts []part, sanitized, split bool) {
 	for i := range e.Messages {
 		m := &e.Messages[i]
@@ -63,7 +63,8 @@ func (b *backend) partsOf(e *abi.MemoryEvent) (parts []part, sanitized, split bo
 	return parts, sanitized, split
 }
 
-// said is a message's text as Honcho gets it: with the speaker's name before it, where only that tells people apart.
+// said returns a message's text for Honcho: with the speaker's name in front if nothing else distinguishes the
+// speakers.
 func (b *backend) said(m *abi.Message) string {
 	if m.Role == abi.RoleUser && sdk.Named(m) && b.telling == speakersNames && *m.Content != "" {
 		return sdk.OneLine(m.Name) + ": " + *m.Content
@@ -71,7 +72,7 @@ func (b *backend) said(m *abi.Message) string {
 	return *m.Content
 }
 
-// pieces makes an event's messages for Honcho, always the same for the same event.
+// pieces converts an event to messages for Honcho. The same event always gives the same messages.
 func (b *backend) pieces(e *abi.MemoryEvent) (pieces []piece, warnings []string, err error) {
 	at, err := abi.ParseTime(e.Timestamp)
 	if err != nil {
@@ -112,7 +113,7 @@ func (b *backend) pieces(e *abi.MemoryEvent) (pieces []piece, warnings []string,
 	return pieces, warnings, nil
 }
 
-// callsOf is the tool calls of a message as JSON text, "" where it makes none.
+// callsOf returns the tool calls of a message as JSON text, "" if there are none.
 func callsOf(m *abi.Message) string {
 	var calls []string
 	for _, c := range m.ToolCalls {
@@ -124,7 +125,7 @@ func callsOf(m *abi.Message) string {
 	return "[" + strings.Join(calls, ",") + "]"
 }
 
-// metadataOf is the event's metadata, as text where Honcho would not keep the object as it is; nil if there is none.
+// metadataOf returns the event's metadata, as text if Honcho would not keep the object unchanged; nil if there is none.
 func metadataOf(e *abi.MemoryEvent) any {
 	if len(e.Metadata) == 0 {
 		return nil
@@ -136,12 +137,12 @@ func metadataOf(e *abi.MemoryEvent) any {
 	return object
 }
 
-// maxPlainDepth is how deep the event's metadata may nest to be kept as an object: Honcho refuses objects below the
-// fifth level, of which the message's own metadata is one.
+// maxPlainDepth is how deep the event's metadata may nest to be kept as an object: Honcho rejects objects below the
+// fifth level, and the message's own metadata is one level.
 const maxPlainDepth = 4
 
-// plain says whether Honcho keeps a JSON value as it is: it refuses deep ones, strips NUL characters and rewrites
-// numbers that are no integers.
+// plain reports whether Honcho keeps a JSON value unchanged. It rejects deep ones, strips NUL characters and rewrites
+// numbers that are not integers.
 func plain(value abi.Raw) bool {
 	return !bytes.Contains(value, []byte(`\u0000`)) && plainWithin(value, maxPlainDepth)
 }
@@ -167,14 +168,14 @@ func plainWithin(value abi.Raw, levels int) bool {
 	return true
 }
 
-// moment is a piece's created_at: Honcho keeps microseconds, and one more for each piece keeps their order visible. Its
-// own order is that of insertion.
+// moment returns a piece's created_at. Honcho keeps microseconds; adding one for each piece keeps their order visible.
+// Honcho itself orders by insertion.
 func moment(at time.Time, i int) string {
 	at = at.UTC().Truncate(time.Microsecond).Add(time.Duration(i) * time.Microsecond)
 	return at.Format("2006-01-02T15:04:05.999999Z07:00")
 }
 
-// Ranges of pieces, as find_event names what is missing: "0", "100-149".
+// Ranges of pieces, as find_event lists missing ones: "0", "100-149".
 
 func rangesOf(missing []int) []string {
 	var ranges []string
@@ -193,7 +194,7 @@ func rangesOf(missing []int) []string {
 	return ranges
 }
 
-// inRanges returns which of n pieces are named; false if a text is not a range of them.
+// inRanges returns which of n pieces are listed; false if a text is not a range of them.
 func inRanges(ranges []string, n int) (named []bool, ok bool) {
 	named = make([]bool, n)
 	for _, text := range ranges {

@@ -6,17 +6,17 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The outcome of a write that did not simply succeed: the reason of its error.
+// The reasons of errors for writes that did not simply succeed.
 const (
-	reasonNotStored = "not_stored" // Honcho does not have it, and no request is left that could still store it
+	reasonNotStored = "not_stored" // Honcho does not have it, and no request in progress could still store it
 	reasonUncertain = "uncertain"  // it may have been stored
 )
 
-// lookUpMS is what must be left of the call's time to look an event up after a write that went wrong.
+// lookUpMS is the remaining time that is needed to look an event up after a failed write, in ms.
 const lookUpMS = 500
 
-// post sends up to 100 pieces in one call, which is one transaction. Where the answer leaves open whether they were
-// stored, Honcho is asked for them, never sent them again: it has no idempotency, and a second post doubles both
+// post sends up to 100 pieces in one call, which is one transaction. If the answer leaves open whether they were
+// stored, it looks them up and does not send them again: Honcho has no idempotency, and a second post duplicates
 // messages and derivation.
 func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 	bodies := make([]wire.Object, len(pieces))
@@ -31,7 +31,7 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 	case err != nil:
 		failed = abi.AsError(err)
 		if failed.Code == abi.CodeDenied || failed.Code == abi.CodeReadOnly || failed.Code == abi.CodeInvalidArgument {
-			return nil, failed // the host let nothing out
+			return nil, failed // the host sent nothing
 		}
 		if failed.NothingStored { // there is no connection
 			return nil, failed
@@ -46,7 +46,8 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 	case head.Status >= 300 && head.Status < 500:
 		return nil, failure("messages", head, body).WithReason(reasonNotStored)
 	default:
-		// 500 ends the request in the server itself. 502, 503 and 504 are a proxy's, and the server may still be working.
+		// A 500 comes from the server itself, which has ended the request. 502, 503 and 504 come from a proxy, and the
+		// server may still be working.
 		failed, answered = failure("messages", head, body), head.Status == 500
 	}
 	failed.Reason = reasonUncertain
@@ -65,7 +66,7 @@ func (w *writer) post(session string, pieces []piece) ([]message, *abi.Error) {
 	return nil, failed
 }
 
-// lookUp asks Honcho which of the pieces it has, in their order; asked is false where it did not answer.
+// lookUp returns which of the pieces Honcho has, in their order; asked is false if Honcho did not answer.
 func (w *writer) lookUp(session string, pieces []piece) (stored []message, asked bool) {
 	var found []message
 	for i, p := range pieces {

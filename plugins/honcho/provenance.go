@@ -38,7 +38,7 @@ func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 		"created_at", wire.Object{"gte", wire.Some(r.From), "lte", wire.Some(r.To)})
 }
 
-// ofEvent gives the messages of an event, wherever they are.
+// ofEvent returns the messages of an event, in whatever session they are.
 func (b *backend) ofEvent(event string, into *abi.Provenance) error {
 	into.Trace.NativeOperation = "messages_list"
 	complete, err := b.sessionsOf(func(session string) (bool, error) {
@@ -55,8 +55,8 @@ func (b *backend) ofEvent(event string, into *abi.Provenance) error {
 	return err
 }
 
-// ofConclusion gives a conclusion and those that name it as their source. Honcho takes "*" for any id, so only what can
-// be an id is asked for.
+// ofConclusion returns a conclusion and those that list it as their source. Honcho treats "*" as any id, so only valid
+// ids are requested.
 func (b *backend) ofConclusion(id string, number, size int64, into *abi.Provenance) error {
 	if !isNativeID(id) {
 		into.Trace.Warnings = append(into.Trace.Warnings, "not_native: no id of Honcho looks like this")
@@ -70,7 +70,7 @@ func (b *backend) ofConclusion(id string, number, size int64, into *abi.Provenan
 	return b.conclusionsInto(into, number, size, "source_ids", wire.Object{"contains", []string{id}})
 }
 
-// conclusionsInto adds a page of the people's conclusions that meet a further condition, a name and a value.
+// conclusionsInto adds a page of the people's conclusions that meet a further condition, given as name and value.
 func (b *backend) conclusionsInto(into *abi.Provenance, number, size int64, condition ...any) error {
 	r := request{route: "conclusions_list", body: filters(b.byPeople(condition...))}
 	found, head, err := pageOf(b, r, number, size, readConclusion)
@@ -84,7 +84,7 @@ func (b *backend) conclusionsInto(into *abi.Provenance, number, size int64, cond
 			return breach(r.route, "a conclusion about another peer", x.raw)
 		}
 		if len(into.Items) > 0 && into.Items[0].Evidence.NativeID == x.id {
-			continue // the one that was asked for
+			continue // the requested one
 		}
 		add(into, x.evidence(), x.raw)
 		derived.add(x.createdAt)
@@ -102,7 +102,7 @@ func add(into *abi.Provenance, e abi.Evidence, native abi.Raw) {
 	into.Items = append(into.Items, abi.ProvenanceItem{Evidence: e, Native: native})
 }
 
-// isNativeID says whether a text can be an id of Honcho: letters, digits, "_" and "-".
+// isNativeID reports whether a text can be an id of Honcho: letters, digits, "_" and "-".
 func isNativeID(id string) bool {
 	for i := range len(id) {
 		if !sdk.AlphaNumeric(id[i]) && id[i] != '_' && id[i] != '-' {

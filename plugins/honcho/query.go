@@ -10,15 +10,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// queries are Honcho's own reads, each within the scope: workspace, peers and the filters that separate scopes are set
-// here, never by the caller. A query of method GET builds no body.
-//
-// The chats are of class write: they run an LLM and make the peer, and the workspace, where they are missing.
+// queries are Honcho's own reads, each restricted to the scope: workspace, peers and the filters that separate scopes
+// are set here, never by the caller. A query of method GET builds no body. The chats have class write, because they run
+// an LLM and create the peer and the workspace if these are missing.
 var queries = []struct {
 	name  string
 	takes []string
 	route string
-	// peer: the path names the user's.
+	// peer: the path contains the user's peer.
 	peer  bool
 	build func(q *query) wire.Object
 }{
@@ -102,7 +101,7 @@ func queryNames() []string {
 	return names
 }
 
-// query is one native query while it is built.
+// query is a native query under construction.
 type query struct {
 	*backend
 	params  params
@@ -113,7 +112,7 @@ func (q *query) add(name, value string) {
 	q.request.query = append(q.request.query, abi.QueryParam{Key: name, Value: value})
 }
 
-// numbers puts parameters into the URL, where they are given.
+// numbers adds parameters to the URL, if they are set.
 func (q *query) numbers(names ...string) {
 	for _, name := range names {
 		if n := q.params.whole(name); n != 0 {
@@ -122,7 +121,7 @@ func (q *query) numbers(names ...string) {
 	}
 }
 
-// ofPeer asks by another route in a fixed workspace, which holds other scopes.
+// ofPeer uses another route in a fixed workspace, which holds other scopes.
 func (q *query) ofPeer(route string) {
 	if q.shared() {
 		q.request.route, q.request.peer = route, q.user
@@ -136,17 +135,17 @@ func (q *query) needQuery() string {
 
 func (q *query) optionalSession() any { return optionalSession(q.native, &q.params) }
 
-// question is what both chats take.
+// question holds the parameters of both chats.
 func (q *query) question() wire.Object {
 	return wire.Object{"query", q.needQuery(), "session_id", q.optionalSession(),
 		"reasoning_level", q.params.value("reasoning_level", wirejson.String, "a string"),
 		"response_format", q.params.value("response_format", wirejson.Object, "a JSON Schema")}
 }
 
-// maxAllowed is the most sessions that Honcho takes in an allowlist.
+// maxAllowed is the maximum number of sessions in Honcho's allowlist.
 const maxAllowed = 1000
 
-// sessions is the filter by the parameter session_ids, nil where it is not given.
+// sessions returns the filter for the parameter session_ids, nil if it is not set.
 func (q *query) sessions() any {
 	if len(q.params.given["session_ids"]) == 0 {
 		return nil
@@ -162,7 +161,7 @@ func (q *query) sessions() any {
 	return wire.Object{"in", ids}
 }
 
-// allowlist is Honcho's session allowlist, which stands in place of one session.
+// allowlist is Honcho's session allowlist, used in place of a single session.
 func (q *query) allowlist() any {
 	sessions := q.sessions()
 	if sessions == nil {
@@ -174,9 +173,9 @@ func (q *query) allowlist() any {
 	return wire.Object{"session_id", sessions}
 }
 
-// nativeQuery asks one of Honcho's own reads and returns its answer verbatim.
+// nativeQuery runs one of Honcho's own reads and returns its answer unchanged.
 //
-// Errors: invalid_argument for a name or a parameter that is not known; Honcho's own.
+// Errors: invalid_argument for an unknown name or parameter; Honcho's own.
 func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
 	at := slices.Index(queryNames(), r.Name)
 	if at < 0 {
@@ -210,7 +209,7 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	return &abi.NativeQueryResult{Name: r.Name, Result: answer.body, Trace: t}, nil
 }
 
-// unknownName is the error for a native query or mutation that does not exist.
+// unknownName returns the error for an unknown native query or mutation.
 func unknownName(what, name string, known []string) error {
 	e := abi.NewError(abi.CodeInvalidArgument, "name: no native "+what+" of honcho")
 	e.Hint = "there are " + strings.Join(known, ", ")

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// rowDelay is how long after a write its queue rows may still be missing: they are inserted after the response.
+	// rowDelay is how long after a write its queue rows may be missing: Honcho inserts them after the response.
 	rowDelay = 3 * time.Second
-	// lateDelay is how long rows of a write that is outstanding may be missing before they are given up: it may have
-	// landed late, its rows later, and the host's clock may be ahead.
+	// lateDelay is how long rows of an outstanding write may be missing before they are given up: the write may have
+	// arrived late, its rows later, and the host's clock may be ahead.
 	lateDelay = 2 * time.Minute
-	// stalledAfter is how long rows may wait with none in progress before that is called stalled.
+	// stalledAfter is how long rows may wait with none in progress before they are reported as stalled.
 	stalledAfter = 60 * time.Second
-	// cleanup is how often Honcho drops rows that are done from its counts, with some room.
+	// cleanup is the interval, with some margin, at which Honcho drops finished rows from its counts.
 	cleanup = 11 * time.Hour
 )
 
@@ -37,7 +37,7 @@ func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, erro
 	if err != nil {
 		return nil, err
 	}
-	l := &look{backend: b, posted: p, markers: parseMarkers(r.Markers),
+	l := &readinessCheck{backend: b, posted: p, markers: parseMarkers(r.Markers),
 		answer: &abi.BackendReadiness{Method: methodQueue}}
 	if l.now, err = abi.ParseTime(b.Now); err != nil {
 		return nil, err
@@ -45,16 +45,16 @@ func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, erro
 	return l.answer, l.run()
 }
 
-// look is one readiness.
-type look struct {
+// readinessCheck is one run of readiness.
+type readinessCheck struct {
 	*backend
-	posted  posted
+	posted  queueMark
 	markers []marker
 	now     time.Time
 	answer  *abi.BackendReadiness
 }
 
-func (l *look) run() error {
+func (l *readinessCheck) run() error {
 	q, err := l.queueOf()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (l *look) run() error {
 		if err != nil {
 			return err
 		}
-		if rows.outstanding() > 0 { // they appeared between the two looks
+		if rows.outstanding() > 0 { // they appeared between the two queries
 			l.pending(rows)
 			return nil
 		}
@@ -93,39 +93,41 @@ func (l *look) run() error {
 	return l.drained()
 }
 
-// lastAt is when the scope was last written to.
-func (l *look) lastAt() string {
+// lastAt returns when the scope was last written to.
+func (l *readinessCheck) lastAt() string {
 	sent := l.sent()
 	sent.add(l.posted.lastAt)
 	return sent.newest
 }
 
-func (l *look) since(at string) (time.Duration, bool) {
+func (l *readinessCheck) since(at string) (time.Duration, bool) {
 	t, err := abi.ParseTime(at)
 	return l.now.Sub(t), err == nil
 }
 
-// oldest is when the oldest outstanding event was sent, "" where there are no markers.
-func (l *look) oldest() string { return l.sent().oldest }
+// oldest returns when the oldest outstanding event was sent, "" if there are no markers.
+func (l *readinessCheck) oldest() string { return l.sent().oldest }
 
-// sent is when the outstanding events were sent.
-func (l *look) sent() (s span) {
+// sent returns when the outstanding events were sent.
+func (l *readinessCheck) sent() (s span) {
 	for _, m := range l.markers {
 		s.add(m.sentAt)
 	}
 	return s
 }
 
-func (l *look) events(into *[]string) {
+func (l *readinessCheck) events(into *[]string) {
 	for _, m := range l.markers {
 		*into = append(*into, m.event)
 	}
 }
 
-func (l *look) warn(code, text string) { l.answer.Warnings = append(l.answer.Warnings, code+": "+text) }
+func (l *readinessCheck) warn(code, text string) {
+	l.answer.Warnings = append(l.answer.Warnings, code+": "+text)
+}
 
-// pending answers for a queue that has rows. It says why they may wait, as far as that can be seen from outside.
-func (l *look) pending(q queue) {
+// pending answers for a queue with rows. It says why they may be waiting, as far as that is visible.
+func (l *readinessCheck) pending(q queue) {
 	a := l.answer
 	a.Status, a.OldestPendingAt = abi.ReadinessPending, l.oldest()
 	l.events(&a.EventIDs.Pending)
@@ -159,15 +161,15 @@ func (l *look) pending(q queue) {
 	}
 }
 
-func (l *look) tokens() (sum int64) {
+func (l *readinessCheck) tokens() (sum int64) {
 	for _, m := range l.markers {
 		sum += m.tokens
 	}
 	return sum
 }
 
-// drained answers for a queue without rows that wait: what came of them?
-func (l *look) drained() error {
+// drained answers for a queue without waiting rows, by what was derived from them.
+func (l *readinessCheck) drained() error {
 	a := l.answer
 	a.Status = abi.ReadinessReady
 	if l.server.sharedCache != nil && !*l.server.sharedCache {
@@ -196,9 +198,9 @@ func (l *look) drained() error {
 	return l.judgeSessions()
 }
 
-// rowsMissing names the sessions whose rows are missing, and their events. The count of a session has the rows of all
+// rowsMissing lists the sessions whose rows are missing, and their events. A session's count includes the rows of all
 // its observed authors.
-func (l *look) rowsMissing(counted int64) error {
+func (l *readinessCheck) rowsMissing(counted int64) error {
 	expected, names := map[string]int64{}, []string{}
 	for _, m := range l.markers {
 		expected[m.session] += m.rows
@@ -207,7 +209,7 @@ func (l *look) rowsMissing(counted int64) error {
 		if expected[session] == 0 {
 			continue
 		}
-		if l.Remaining() < lookUpMS { // the rest cannot be asked for, and so may be among them
+		if l.Remaining() < lookUpMS { // the rest cannot be checked, and so may be among them
 			names = append(names, session+" (not asked)")
 			l.eventsOf(session)
 			continue
@@ -232,7 +234,7 @@ func (l *look) rowsMissing(counted int64) error {
 }
 
 // eventsOf lists the outstanding events of a session as unknown.
-func (l *look) eventsOf(session string) {
+func (l *readinessCheck) eventsOf(session string) {
 	for _, m := range l.markers {
 		if m.session == session {
 			l.answer.EventIDs.Unknown = append(l.answer.EventIDs.Unknown, m.event)
@@ -240,9 +242,9 @@ func (l *look) eventsOf(session string) {
 	}
 }
 
-// judgeEvents lists the events of which nothing came: in their session there is no conclusion since the first of them
+// judgeEvents lists the events from which nothing was derived: their session has no conclusion since the first of them
 // was sent.
-func (l *look) judgeEvents() error {
+func (l *readinessCheck) judgeEvents() error {
 	sessions := map[string]*span{}
 	for _, m := range l.markers {
 		if m.rows > 0 {
@@ -271,8 +273,8 @@ func (l *look) judgeEvents() error {
 	return nil
 }
 
-// judgeSessions looks for sessions without any conclusion. It asks once for each, until there is one.
-func (l *look) judgeSessions() error {
+// judgeSessions looks for sessions without any conclusion. Each session is queried until it has one.
+func (l *readinessCheck) judgeSessions() error {
 	told := map[string]string{}
 	for _, m := range l.markers {
 		if m.rows > 0 {
@@ -317,14 +319,14 @@ func (l *look) judgeSessions() error {
 	return nil
 }
 
-func (l *look) rows() (sum int64) {
+func (l *readinessCheck) rows() (sum int64) {
 	for _, m := range l.markers {
 		sum += m.rows
 	}
 	return sum
 }
 
-// queueOf is the queue of the scope: of its workspace, or of its observed peers in a fixed one.
+// queueOf returns the queue status of the scope: of its workspace, or of its observed peers in a fixed one.
 func (b *backend) queueOf() (queue, error) {
 	if !b.shared() {
 		return b.queueStatus(b.workspace, "", "")
@@ -332,8 +334,8 @@ func (b *backend) queueOf() (queue, error) {
 	return b.queueOfPeers("")
 }
 
-// queueOfPeers is the queue of the scope's observed authors, or of one session: their representation rows, without
-// summaries.
+// queueOfPeers returns the queue status of the scope's observed authors, or of one session: their representation rows,
+// without summaries.
 func (b *backend) queueOfPeers(session string) (sum queue, err error) {
 	for _, peer := range b.allPeers() {
 		if !b.observed(peer) {
@@ -349,8 +351,8 @@ func (b *backend) queueOfPeers(session string) (sum queue, err error) {
 	return sum, nil
 }
 
-// queueStatus asks for counts, of one author where sender is given, of one session where that is. The filter observer_id is of no use: it matches
-// dreams only.
+// queueStatus requests counts, of one author if sender is set, of one session if that is set. The filter observer_id is
+// useless here: it matches dreams only.
 func (b *backend) queueStatus(workspace, sender, session string) (queue, error) {
 	r := request{route: "queue_status", workspace: workspace}
 	if sender != "" {
@@ -370,7 +372,7 @@ func (b *backend) queueStatus(workspace, sender, session string) (queue, error) 
 	return q, nil
 }
 
-// derivedIn counts the user's conclusions of a session that were made since a time, or all of them.
+// derivedIn counts the user's conclusions of a session, all or those made since a time.
 func (b *backend) derivedIn(session, since string) (int64, error) {
 	return b.count(request{route: "conclusions_list",
 		body: filters(b.byPeople("session_id", session, "created_at", wire.If(since != "", wire.Object{"gte", since})))})

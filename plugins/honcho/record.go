@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// postLimit is the most messages that one call takes. A call is one transaction: all of them are stored, or none.
+// postLimit is the maximum number of messages per call. A call is one transaction: all of them are stored, or none.
 const postLimit = 100
 
 // recordEvent sends a turn as messages of its session, up to 100 in one call.
@@ -38,8 +38,8 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return job.receipt, w.close()
 }
 
-// recordAgain has an event derived again from which nothing was derived: its messages are there, and sending the event
-// would double them. The receipt is nil where Honcho does not have them.
+// recordAgain repeats the derivation of an event from which nothing was derived. Its messages exist, so sending the
+// event would duplicate them. The receipt is nil if Honcho does not have them.
 func recordAgain(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	into, stored, err := b.deriveAgain(e.EventID, e.SessionID)
 	if err != nil || len(stored) == 0 {
@@ -56,9 +56,9 @@ func recordAgain(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return r, nil
 }
 
-// recordEvents is recordEvent for each, in order. Events that follow each other in a session share calls of up to 100
-// messages. What Honcho refuses is tried alone, so that it stops no other; after a write whose outcome is not known
-// nothing more is sent, so that order is kept.
+// recordEvents is recordEvent for each event, in order. Consecutive events of a session share calls of up to 100
+// messages. Events that Honcho rejects are sent one by one, so that a bad one does not stop the others; after a write
+// with an unknown outcome nothing more is sent, to keep the order.
 func recordEvents(b *backend, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	w, err := newWriter(b)
 	if err != nil {
@@ -94,11 +94,11 @@ func recordEvents(b *backend, batch *abi.EventBatch) (*abi.BatchReceipts, error)
 	return answer, w.close()
 }
 
-// delivery is one event on its way.
+// delivery is the delivery of one event.
 type delivery struct {
 	event    *abi.MemoryEvent
 	session  string
-	pieces   []piece // to be sent
+	pieces   []piece // pieces to be sent
 	warnings []string
 
 	stored  []message
@@ -109,10 +109,10 @@ type delivery struct {
 // writer sends events of one scope.
 type writer struct {
 	*backend
-	posted posted
+	posted queueMark
 	// told are the sessions that were written to, by native id.
 	told map[string]string
-	// broken is set once the outcome of a write is not known.
+	// broken is set after a write with an unknown outcome.
 	broken *abi.Error
 }
 
@@ -131,7 +131,7 @@ func (w *writer) close() error {
 	return w.posted.write(w.Call)
 }
 
-// count adds rows that a write put into the deriver's queue, in a session by its native and its own id.
+// count adds rows that a write added to the deriver's queue, for a session given by its native and its own id.
 func (w *writer) count(native, session string, rows int64) {
 	w.posted.rows += rows
 	w.posted.lastAt = w.Now
@@ -140,7 +140,7 @@ func (w *writer) count(native, session string, rows int64) {
 	}
 }
 
-// prepare makes an event's pieces; of a write that was partial, those that are missing.
+// prepare makes an event's pieces; after a partial write, only the missing ones.
 func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, error) {
 	err := w.meet(e)
 	if err != nil {
@@ -168,7 +168,8 @@ func (w *writer) prepare(e *abi.MemoryEvent, resume *abi.Resume) (*delivery, err
 	return d, nil
 }
 
-// deliver sends deliveries of one session, which together have at most 100 pieces unless it is only one.
+// deliver sends the deliveries of one session. They have at most 100 pieces in total, unless there is only one
+// delivery.
 func (w *writer) deliver(group []*delivery) {
 	if w.broken != nil {
 		for _, d := range group {
@@ -228,7 +229,7 @@ func (w *writer) deliverOne(d *delivery) {
 	w.finish(d)
 }
 
-// finish makes the receipt of what was stored.
+// finish makes the receipt of stored pieces.
 func (w *writer) finish(d *delivery) {
 	m := marker{sentAt: w.Now, session: d.session, event: d.event.EventID}
 	r := &abi.WriteReceipt{EventID: d.event.EventID, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsFinal,

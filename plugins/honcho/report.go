@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// report says in the trace what was asked, what came and how the budget took effect.
+// report describes in the trace what was requested, what was returned and how the budget took effect.
 func (q *retrieval) report(fitted sdk.Fitted) {
 	r, t, items := q.request, q.result.Trace, q.result.Evidence
 	var routes []string
@@ -55,11 +55,11 @@ func (q *retrieval) report(fitted sdk.Fitted) {
 		"fixed_workspace", wire.If(q.shared(), true)}.Map()
 }
 
-// reportItems says how many conclusions were asked for, or messages with read: search, and how many came. Other items
-// come beside them.
+// reportItems reports how many conclusions were requested, or messages with read: search, and how many were returned.
+// Other items are not counted.
 func (q *retrieval) reportItems(t *abi.Trace) {
 	switch {
-	case q.read == readChat: // one answer, as long as Honcho's model makes it
+	case q.read == readChat: // one answer, whose length Honcho's model decides
 		sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "fixed"})
 		return
 	case q.sourceDesign && q.request.Budget.MaxItems == nil:
@@ -79,7 +79,7 @@ func (q *retrieval) reportItems(t *abi.Trace) {
 	sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: "native", Sent: &sent, Received: &received})
 }
 
-// effective is the read strategy with its limits as they were sent.
+// effective returns the read strategy with its limits as sent.
 func (q *retrieval) effective() wire.Object {
 	o := wire.Object{"read", q.read}
 	switch q.read {
@@ -95,7 +95,7 @@ func (q *retrieval) effective() wire.Object {
 }
 
 // reportFilters says how labels took effect: as words of the query, or as filters of a search. Other filters have no
-// counterpart in Honcho.
+// equivalent in Honcho.
 func (q *retrieval) reportFilters(t *abi.Trace) {
 	how := abi.FilterSemantic
 	if q.read == readSearch {
@@ -118,7 +118,7 @@ func (q *retrieval) reportFilters(t *abi.Trace) {
 	}
 }
 
-// reportTimes gives the range of the items' event times, and when the newest of them was derived.
+// reportTimes sets the range of the items' event times, and when the newest of them was derived.
 func (q *retrieval) reportTimes(t *abi.Trace) {
 	var events, derived span
 	for _, e := range q.result.Evidence {
@@ -134,7 +134,7 @@ func (q *retrieval) reportTimes(t *abi.Trace) {
 	}
 }
 
-// span is the range of some times, each as it was given. A time that cannot be read is not among them.
+// span returns the first and the last of some times, unchanged. It ignores unreadable ones.
 type span struct {
 	oldest, newest string
 	from, to       time.Time

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fact is one item of a representation's prose: text[start:end]. at is when, RFC 3339, "" where the prose does not say.
+// fact is one item of a representation's text: text[start:end]. at is its time, RFC 3339, "" if the text does not say.
 type fact struct {
 	section    string
 	start, end int
@@ -19,7 +19,7 @@ type fact struct {
 //
 // Source: Honcho src/utils/representation.py; recorded as representation_all_levels.
 func parseRepresentation(text string) (facts []fact) {
-	section, open := "", false // open: there is an item that lines may still belong to
+	section, open := "", false // open: following lines may belong to the current item
 	for at := 0; at < len(text); {
 		line, _, _ := strings.Cut(text[at:], "\n")
 		start, end := at, at+len(line)
@@ -48,7 +48,7 @@ func sectionName(heading string) string {
 	return strings.ToLower(name)
 }
 
-// stamp is the time of "[2026-03-01 09:00:00]" at the beginning of a line as RFC 3339; "" if there is none.
+// stamp returns the time of "[2026-03-01 09:00:00]" at the start of a line as RFC 3339; "" if there is none.
 func stamp(line string) string {
 	const layout = "[2006-01-02 15:04:05]"
 	at, err := time.Parse(layout, line[:min(len(line), len(layout))])

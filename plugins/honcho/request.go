@@ -9,17 +9,17 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// backend is Honcho as one operation sees it, with the way in which the scope is addressed there.
+// backend is Honcho during one operation, with the ids by which it addresses the scope.
 type backend struct {
 	*sdk.Call
 	*settings
 	*native
-	// telling is how this scope tells its named speakers apart, met those who have peers.
+	// telling says how this scope distinguishes its named speakers; met are the speakers who have peers.
 	telling string
 	met     []speaker
 }
 
-// opened is an operation on a backend as the sdk serves it.
+// opened adapts an operation on a backend to the sdk.
 func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
 	return func(c *sdk.Call, in In) (out Out, err error) {
 		s, err := settingsOf(c)
@@ -37,22 +37,22 @@ func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Ca
 // request is one native call.
 type request struct {
 	route string
-	// Path parameters; an empty one is not in the route's path. An empty workspace is the scope's, unless the path has
-	// none.
+	// Path parameters; an empty one is not part of the route's path. An empty workspace means the scope's, unless the
+	// path has none.
 	workspace, session, peer, message, conclusion string
 	noWorkspace                                   bool
 	query                                         []abi.QueryParam
 	body                                          []byte
 }
 
-// reply is what Honcho answered with a 2xx status, or with one that the manifest declares as empty.
+// reply is an answer of Honcho with a 2xx status, or with one that the manifest declares as empty.
 type reply struct {
 	status int64
 	empty  bool
 	body   abi.Raw
 }
 
-// send makes a call. Any status that is no success and not declared as empty is an error, and so is a success whose
+// send makes a call. A status that is neither a success nor declared as empty is an error, and so is a success whose
 // body is not JSON.
 func (b *backend) send(r request) (*reply, error) {
 	head, body, err := b.exchange(r)
@@ -70,7 +70,7 @@ func (b *backend) send(r request) (*reply, error) {
 	return &reply{head.Status, head.Empty, body}, nil
 }
 
-// exchange makes a call and returns whatever Honcho answered.
+// exchange makes a call and returns any answer of Honcho.
 func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 	if r.workspace == "" && !r.noWorkspace {
 		r.workspace = b.workspace
@@ -85,7 +85,7 @@ func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: params, Query: r.query, Headers: b.headers}, r.body)
 }
 
-// failure is the typed error of an answer that is no success. The body is kept as it came.
+// failure returns the typed error for an answer that is not a success. It keeps the body unchanged.
 func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	said := detail(body)
 	e := sdk.Failure(route, head, body, said)
@@ -109,11 +109,11 @@ func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	return e
 }
 
-// maxDetail bounds what a message repeats of Honcho's words; native has the rest.
+// maxDetail is the maximum length of Honcho's message within an error message; native has the rest.
 const maxDetail = 500
 
-// detail is what Honcho's error says in words. It has two shapes: a string, and a list of {loc, msg, input}, whose
-// input repeats the whole offending value and is left out here.
+// detail returns the message of Honcho's error. It has two forms: a string, and a list of {loc, msg, input}, whose
+// input repeats the whole invalid value and is left out here.
 func detail(body abi.Raw) string {
 	if wire.Check(body) != nil {
 		return ""
@@ -135,7 +135,7 @@ func detail(body abi.Raw) string {
 	return clip(strings.Join(words, "; "), maxDetail)
 }
 
-// limitIn is the number that a 422 list gives as its upper limit: "ctx": {"le": 100000}.
+// limitIn returns the upper limit that a 422 list contains: "ctx": {"le": 100000}.
 func limitIn(body []byte) string {
 	_, rest, _ := strings.Cut(string(body), `"le":`)
 	rest = strings.TrimLeft(rest, " ")
@@ -146,7 +146,7 @@ func limitIn(body []byte) string {
 	return rest[:end]
 }
 
-// clip is the beginning of a text, up to so many bytes, ending between characters.
+// clip returns the beginning of a text, at most n bytes, without splitting a character.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -11,8 +11,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// resetState is how far the reset of this generation has come. It is kept for the calls that follow one that is in
-// progress; without it the work is only done again.
+// resetState is the progress of this generation's reset, kept for the calls after one that is in progress; without it
+// the work is only repeated.
 type resetState struct {
 	sessions, conclusions int64
 	deleting              bool // the workspace's deletion was accepted
@@ -40,7 +40,7 @@ func (r *resetState) write(c *sdk.Call) error {
 	return c.Put(resetKey, []byte(sdk.Itoa(r.sessions)+" "+sdk.Itoa(r.conclusions)+deleting), sdk.AnyVersion)
 }
 
-// resetMS is what must be left of the call's time to go on deleting; with less the answer is in_progress.
+// resetMS is the remaining time that is needed to continue deleting, in ms; with less, the answer is in_progress.
 const resetMS = 2000
 
 // resetScope removes the generation from Honcho. Deletion is done by the deriver, after the answer: the host calls
@@ -90,7 +90,7 @@ func (b *backend) resetWorkspace(at *resetState, receipt *abi.ResetReceipt) erro
 	switch head.Status {
 	case 202, 200, 204:
 		at.deleting = true
-	case 409: // a session has come back: the next call deletes it
+	case 409: // a session has reappeared: the next call deletes it
 		receipt.Warnings = append(receipt.Warnings, "reset_again: a session was made while the workspace was to be "+
 			"deleted")
 	case 404, 500:
@@ -106,11 +106,11 @@ func (b *backend) resetWorkspace(at *resetState, receipt *abi.ResetReceipt) erro
 	return nil
 }
 
-// deleteSessions deletes the scope's active sessions that the peer belongs to; emptied is false where the call's time
-// did not suffice.
+// deleteSessions deletes the scope's active sessions that the peer belongs to; emptied is false if the call's time was
+// not enough.
 func (b *backend) deleteSessions(peer string, at *resetState) (emptied bool, err error) {
 	for {
-		ids, _, err := b.sessions(peer, 1) // deleted ones are listed no more: the first page is always the next
+		ids, _, err := b.sessions(peer, 1) // deleted sessions are not listed, so the first page is always the next
 		if err != nil || len(ids) == 0 {
 			return err == nil, err
 		}
@@ -129,12 +129,12 @@ func (b *backend) deleteSessions(peer string, at *resetState) (emptied bool, err
 			}
 		}
 		if deleted == 0 {
-			return false, nil // listed, and yet not found: a cache; the next call looks again
+			return false, nil // listed, but not found because of a cache; the next call checks again
 		}
 	}
 }
 
-// remove deletes one thing; gone is false where it was not there.
+// remove deletes one object; gone is false if it did not exist.
 func (b *backend) remove(r request) (gone bool, err error) {
 	head, body, err := b.exchange(r)
 	switch {
@@ -148,7 +148,7 @@ func (b *backend) remove(r request) (gone bool, err error) {
 	return true, nil
 }
 
-// resetFixed removes what can be removed from a workspace that holds other scopes, too: sessions, conclusions about and
+// resetFixed removes what can be removed from a workspace that also holds other scopes: sessions, conclusions about and
 // by the scope's peers, cards.
 func (b *backend) resetFixed(at *resetState, receipt *abi.ResetReceipt) error {
 	receipt.Removed = map[string]*int64{"session": &at.sessions, "conclusion": &at.conclusions, "message": nil}
@@ -171,7 +171,7 @@ func (b *backend) resetFixed(at *resetState, receipt *abi.ResetReceipt) error {
 			return err
 		}
 		if known == 0 {
-			continue // a card's PUT would make the peer
+			continue // a PUT of a card would create the peer
 		}
 		left = append(left, peer)
 		if peer == b.agent || slices.Contains(b.people(), peer) {

@@ -10,11 +10,11 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Honcho does not bound a representation by tokens, only by the number of conclusions.
+// Honcho does not limit a representation by tokens, only by the number of conclusions.
 const (
-	tokensPerConclusion = 30  // of a line of a representation with its time, about
-	ownConclusions      = 25  // asked for where nobody says how many
-	mostConclusions     = 100 // Honcho takes no more, of conclusions and of messages that are searched
+	tokensPerConclusion = 30  // approximate tokens of a representation's line with its time
+	ownConclusions      = 25  // default number of conclusions
+	mostConclusions     = 100 // Honcho's maximum, of conclusions and of messages in a search
 	ownTokens           = 8000
 	mostTokens          = 100_000
 )
@@ -111,7 +111,7 @@ func (q *retrieval) most() int64 {
 	return min(max(n, 1), mostConclusions)
 }
 
-// mostTokens is what is sent as tokens.
+// mostTokens returns the value of the parameter tokens.
 func (q *retrieval) mostTokens() int64 {
 	tokens := q.contextTokens
 	if b := q.request.Budget.MaxTokens; b != nil {
@@ -126,7 +126,8 @@ func (q *retrieval) mostTokens() int64 {
 	return tokens
 }
 
-// words are the query with the labels that Honcho's context cannot filter by: they can only steer what is found.
+// words returns the query with the labels by which Honcho's context cannot filter: as words, they can still influence
+// the search.
 func (q *retrieval) words() string {
 	r := q.request
 	words := []string{r.Query}
@@ -140,7 +141,7 @@ func (q *retrieval) words() string {
 	return strings.TrimSpace(strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " "))
 }
 
-// ask makes a call and keeps its answer in raw. An unknown peer, session or workspace is no memory.
+// ask makes a call and keeps its answer in raw. An unknown peer, session or workspace is an empty memory.
 func (q *retrieval) ask(r request) error {
 	answer, err := q.send(r)
 	if err != nil {
@@ -173,8 +174,8 @@ func (q *retrieval) readContext() error {
 	return q.lastMessage(q.session, wire.At(body, "summary"), wire.At(body, "messages"))
 }
 
-// checkSearched tells an empty representation from one whose search failed: where the embedding provider is down,
-// session context answers 200 and leaves the query's share out, and with it everything when the query chooses all.
+// checkSearched distinguishes an empty representation from a failed search. If the embedding provider is down, session
+// context returns 200 without the query's conclusions, which may be all of them.
 func (q *retrieval) checkSearched(context abi.Raw) error {
 	if q.empty || q.query == "" || q.topK() < q.conclusions || q.limitToSession ||
 		wire.Text(wire.At(context, "peer_representation")) != "" {
@@ -184,8 +185,8 @@ func (q *retrieval) checkSearched(context abi.Raw) error {
 	if err != nil || held == 0 {
 		return err
 	}
-	// This route fails where context hides it. Where it answers, what is held lies beyond search_max_distance, or was
-	// derived between the two calls.
+	// This route fails in cases that context hides. If it succeeds, the conclusions are farther than
+	// search_max_distance, or were derived between the two calls.
 	_, err = q.send(request{route: "conclusions_query",
 		body: wire.Object{"query", q.query, "top_k", 1, "filters", q.about()}.JSON()})
 	if err == nil || abi.CodeOf(err) != abi.CodeBackend {
@@ -199,8 +200,8 @@ func (q *retrieval) checkSearched(context abi.Raw) error {
 	return e
 }
 
-// lastMessage fetches the last message that a summary covers, whose time is the summary's, unless it is among those at
-// hand.
+// lastMessage fetches the last message that a summary covers, whose time is the summary's, unless it is among those
+// already read.
 func (q *retrieval) lastMessage(session string, summary, messages abi.Raw) error {
 	id := wire.Text(wire.At(summary, "message_id"))
 	if !isNativeID(id) {
@@ -284,7 +285,7 @@ func (q *retrieval) readMessages() error {
 	return nil
 }
 
-// supplement adds one native call. words is the whole query: a body has no limit of length but Honcho's own.
+// supplement makes one further native call. words is the whole query: a body has no length limit but Honcho's own.
 func (q *retrieval) supplement(name, words string) error {
 	words, _ = sanitize(words)
 	r := request{route: name, peer: q.user}
@@ -310,7 +311,7 @@ func (q *retrieval) supplement(name, words string) error {
 	return q.ask(r)
 }
 
-// searchConclusions searches what each of the scope's people is known by: Honcho's search wants one peer.
+// searchConclusions searches the conclusions about each of the scope's people: Honcho's search needs one peer.
 func (q *retrieval) searchConclusions(words string) error {
 	for _, peer := range q.people()[:min(len(q.people()), 1+mostSpeakers)] {
 		body := wire.Object{"query", words, "top_k", q.conclusions, "distance", q.searchMaxDistance,
@@ -322,8 +323,8 @@ func (q *retrieval) searchConclusions(words string) error {
 	return nil
 }
 
-// searchMore adds messages as they were said, by anybody: what the assistant said is in no representation of the user.
-// A fixed workspace holds other scopes, so there user and assistant are asked for one by one.
+// searchMore adds messages verbatim, of any speaker: what the assistant said is in no representation of the user. A
+// fixed workspace holds other scopes, so there user and assistant are searched one by one.
 func (q *retrieval) searchMore(words string) error {
 	limit := q.searchMessages
 	if b := q.request.Budget.MaxItems; b != nil {
@@ -342,7 +343,7 @@ func (q *retrieval) searchMore(words string) error {
 	return nil
 }
 
-// pastSummaries adds the summaries of the newest sessions before the asking one, each with the time of its last
+// pastSummaries adds the summaries of the newest sessions before the requesting one, each with the time of its last
 // message.
 func (q *retrieval) pastSummaries() error {
 	list := request{route: "sessions_list", query: []abi.QueryParam{newestFirst}}
@@ -376,8 +377,8 @@ func (q *retrieval) pastSummaries() error {
 	return nil
 }
 
-// latestSummary is the summary of a session that was made last, and so goes furthest: Honcho makes short ones three
-// times as often as long ones.
+// latestSummary returns the latest summary of a session, which covers the most: Honcho makes short ones three times as
+// often as long ones.
 func latestSummary(body abi.Raw) abi.Raw {
 	short, long := wire.At(body, "short_summary"), wire.At(body, "long_summary")
 	made := wire.Text(wire.At(long, "created_at"))

@@ -5,26 +5,26 @@ import (
 	"unicode/utf8"
 )
 
-// specialTokens are texts that Honcho's tokenizers refuse: the first two with 422 in the schema, the others with 500 in
+// specialTokens are texts that Honcho's tokenizers reject: the first two with 422 in the schema, the others with 500 in
 // the embedding client, after which nothing is stored. Others, such as <|im_start|>, are harmless.
 var specialTokens = []string{"<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"}
 
-// broken follows the "<" of a special token: a zero-width space.
+// broken is inserted after the "<" of a special token: a zero-width space.
 const broken = "\u200b"
 
-// sanitize breaks special tokens and drops NUL characters, which Honcho drops itself. changed says whether there were
-// any.
+// sanitize breaks up special tokens and drops NUL characters, which Honcho itself would drop. changed reports whether
+// there were any.
 func sanitize(text string) (clean string, changed bool) {
-	clean = strings.ReplaceAll(text, "\x00", "") // first: it may join a token
+	clean = strings.ReplaceAll(text, "\x00", "") // first, because dropping one may complete a token
 	for _, token := range specialTokens {
 		clean = strings.ReplaceAll(clean, token, "<"+broken+token[1:])
 	}
 	return clean, clean != text
 }
 
-// splitText cuts a text into parts of at most so many characters, which joined are the text again. It prefers to cut
-// after white space in the last tenth of a part, and gives the same parts for the same text: a write that was partial
-// is finished by their numbers.
+// splitText splits a text into parts of at most limit characters; joined, they give the text again. It prefers to split
+// after white space in the last tenth of a part. The same text always gives the same parts, because a partial write is
+// completed by their numbers.
 func splitText(text string, most int) []string {
 	var parts []string
 	for len(text) > most && utf8.RuneCountInString(text) > most {

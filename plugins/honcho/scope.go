@@ -9,25 +9,25 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Honcho's ids are ^[a-zA-Z0-9_-]+$, up to 512 characters, up to 100 before 3.0.7 (src/schemas/api.py). Ours stay
-// within 100.
+// Honcho's ids are ^[a-zA-Z0-9_-]+$, up to 512 characters, up to 100 before 3.0.7 (src/schemas/api.py). memhost's ids
+// have at most 100.
 const (
 	maxNativeID = 100
 	maxPrefix   = 8
 )
 
 var (
-	// joined is for ids of several parts.
+	// joined are the rules for ids of several parts.
 	joined = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: maxNativeID - maxPrefix}
-	// single is for ids of one part. The separator is not used, so "-" is plain: peer ids appear verbatim in what the
-	// deriver writes.
+	// single are the rules for ids of one part. They need no separator, so "-" is plain: the deriver writes peer ids
+	// verbatim.
 	single = sdk.IDRules{Plain: func(b byte) bool { return sdk.AlphaNumeric(b) || b == '-' }, Escape: '_',
 		Max: maxNativeID - maxPrefix}
-	// labelled is for the values of metadata that are filtered by: a value "*" would match every row.
+	// labelled are the rules for metadata values that are filtered by: a value "*" would match every row.
 	labelled = sdk.IDRules{Plain: func(b byte) bool { return b >= ' ' && b != 0x7f && b != '*' }, Escape: '%'}
 )
 
-// label makes a text safe to filter by. Texts without "*", "%" and control characters stay as they are.
+// label escapes a text for filtering. Texts without "*", "%" and control characters are unchanged.
 func label(text string) string {
 	if text == "" {
 		return ""
@@ -35,7 +35,7 @@ func label(text string) string {
 	return sdk.NativeID(labelled, text)
 }
 
-// unlabel is the text that label was given.
+// unlabel reverses label.
 func unlabel(text string) string {
 	if strings.IndexByte(text, labelled.Escape) < 0 {
 		return text
@@ -54,21 +54,21 @@ func unlabel(text string) string {
 	return string(out)
 }
 
-// native is how Honcho addresses a generation of a scope. user, agent, tool and system are distinct peers whatever the
-// ids are.
+// native holds the ids by which Honcho addresses a generation of a scope. user, agent, tool and system are always
+// distinct peers.
 type native struct {
 	workspace string
 	user      string // the user's peer
 	agent     string // the assistant's peer
-	// others is what the ids of the other peers end in.
+	// others is the suffix of the other peers' ids.
 	others string
-	parts  []string // of a fixed workspace: the whole scope, with which the ids of sessions begin
+	parts  []string // in a fixed workspace: the whole scope, the prefix of session ids
 }
 
 func (n *native) tool() string   { return "tool-" + n.others }
 func (n *native) system() string { return "system-" + n.others }
 
-// native is how this call's scope is addressed.
+// native returns the ids of this call's scope.
 func (s *settings) native(c *sdk.Call) *native {
 	parts := []string{s.config.Provider, s.config.Namespace, c.Scope.RunID, c.Scope.PersonaID, c.Scope.AgentID,
 		sdk.Itoa(c.Generation)}
@@ -90,7 +90,7 @@ func (s *settings) native(c *sdk.Call) *native {
 	return n
 }
 
-// named is a peer's configured name, or what it is called without one.
+// named returns a peer's configured name, or its default name.
 func named(name, otherwise string) string {
 	if name != "" {
 		return name
@@ -98,7 +98,7 @@ func named(name, otherwise string) string {
 	return otherwise
 }
 
-// unnamed is the user's peer where the scope has a workspace of its own and no name is configured.
+// unnamed returns the id of the user's peer if the scope has its own workspace and no name is configured.
 func (b *backend) unnamed() string { return "user-" + sdk.NativeID(single, b.Scope.PersonaID) }
 
 // session is the native id of a session.
@@ -109,10 +109,10 @@ func (n *native) session(id string) string {
 	return "s-" + sdk.NativeID(single, id)
 }
 
-// againPrefix begins the ids of sessions in which turns are said again.
+// againPrefix begins the ids of sessions with repeated turns.
 const againPrefix = "again-"
 
-// again is the session in which turns of a session are said again, to be derived again.
+// again returns the id of the session in which turns of a session are repeated for another derivation.
 func (n *native) again(session string) string { return againPrefix + strings.TrimPrefix(session, "s-") }
 
 // author is the peer of a message's speaker.
@@ -131,13 +131,13 @@ func (b *backend) author(m *abi.Message) string {
 	return b.user
 }
 
-// peers are those that are made with the scope; the speakers' follow with their first message.
+// peers are created with the scope; those of named speakers follow with their first message.
 func (n *native) peers() []string { return []string{n.user, n.agent, n.tool(), n.system()} }
 
 // allPeers are the peers of the scope.
 func (b *backend) allPeers() []string { return append(b.peers(), b.people()[1:]...) }
 
-// observed says whether the deriver works on what a peer says.
+// observed reports whether the deriver processes a peer's messages.
 func (b *backend) observed(peer string) bool {
 	return slices.Contains(b.people(), peer) || b.observeAssistant && peer == b.agent
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// sharedWorkspace is the warning of a fixed workspace.
+// sharedWorkspace is the warning about a fixed workspace.
 const sharedWorkspace = "fixed_workspace: scopes share a workspace and are kept apart by the ids of peers and " +
 	"sessions only; a reset leaves the peers"
 
@@ -43,7 +43,7 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 			return nil, err
 		}
 		if b.shared() && i == 0 {
-			existed = answer.status == 200 // the workspace is not the scope's
+			existed = answer.status == 200 // the workspace belongs to another scope
 		}
 	}
 	receipt.Existed = &existed
@@ -53,16 +53,16 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	return receipt, err
 }
 
-// exists says whether the scope's user has a peer, and so the scope its memory.
+// exists reports whether the scope's user has a peer, and so the scope has a memory.
 func (b *backend) exists() (bool, error) {
 	peers, err := b.count(request{route: "peers_list", body: filters(wire.Object{"id", b.user})})
 	return peers > 0, err
 }
 
-// checkNamed looks why the scope's user has no peer: where its workspace has others, the user has another name there.
+// checkNamed determines why the scope's user has no peer: if its workspace has others, the user has another name there.
 func (b *backend) checkNamed() error {
 	if b.shared() {
-		return nil // the others are of other scopes
+		return nil // the others belong to other scopes
 	}
 	others, err := b.count(request{route: "peers_list"})
 	if err == nil && others > 0 {
@@ -71,8 +71,8 @@ func (b *backend) checkNamed() error {
 	return err
 }
 
-// renamed is the error of a scope whose user has another peer than peer_names gives: what was derived of that peer
-// would not be found.
+// renamed returns the error for a scope whose user has another peer than peer_names says: what was derived for that
+// peer would not be found.
 func (b *backend) renamed(was string) error {
 	return abi.NewError(abi.CodeConflict, "workspace "+b.workspace+" has its user under "+was+", not "+b.user+
 		": what Honcho derived would not be found").WithReason("peer_renamed").
@@ -113,7 +113,7 @@ func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err er
 	return true, nil
 }
 
-// labels are what a workspace's or peer's metadata says of its scope.
+// labels are the scope's ids in the metadata of a workspace or peer.
 func (b *backend) labels() wire.Object {
 	return wire.Object{"mh_provider", b.config.Provider, "mh_namespace", b.config.Namespace, "mh_run", b.Scope.RunID,
 		"mh_persona", b.Scope.PersonaID, "mh_agent", b.Scope.AgentID, "mh_generation", sdk.Itoa(b.Generation)}
@@ -131,8 +131,8 @@ func (b *backend) sameScope(workspace abi.Raw) (labelled, same bool) {
 	return labelled, same
 }
 
-// peerBody asks for a peer. Tool and system never, and the assistant only where it is wished, are observed: else the
-// deriver extracts "facts" about the assistant from the output of tools.
+// peerBody returns the request for a peer. Tool and system are never observed, the assistant only if configured:
+// otherwise the deriver extracts "facts" about the assistant from the output of tools.
 func (b *backend) peerBody(peer string) []byte {
 	body, metadata := wire.Object{"id", peer}, wire.Object{}
 	if b.shared() {

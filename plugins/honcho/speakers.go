@@ -9,22 +9,23 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// How the people who speak in one scope are told apart: the messages of role user that have a name.
+// How the named people who speak in one scope are told apart: the messages of role user that have a name.
 const (
 	speakersPeers = "peers" // each name is a peer, Honcho's own way
-	speakersNames = "names" // all of them are the user's peer, and the name is before the text
+	speakersNames = "names" // all of them are the user's peer, and the name is written before the text
 	speakersOff   = "off"   // all of them are the user's peer
 )
 
 const (
-	// keySpeakers holds speakersPeers in a scope whose named speakers have peers. A scope that is older than the
-	// option has no such key, and goes on with the one peer under which its memory is.
+	// keySpeakers is set to speakersPeers in a scope whose named speakers have peers. A scope that is older than the
+	// option does not have this key, and keeps the one peer that has its memory.
 	keySpeakers = "speakers"
-	// speakerKeys begin the keys of the speakers of a scope: the peer's id follows, the value is the name.
+	// speakerKeys is the prefix of the keys of a scope's speakers: the peer's id follows, the value is the name.
 	speakerKeys = "speaker/"
-	// speakerPeers begin the ids of their peers.
+	// speakerPeers is the prefix of their peers' ids.
 	speakerPeers = "speaker-"
-	// mostSpeakers is how many speakers a retrieval asks for, one call each: the first ones by their peers' ids.
+	// mostSpeakers is the maximum number of speakers that a retrieval includes, one call each: the first ones by their
+	// peers' ids.
 	mostSpeakers = 10
 )
 
@@ -38,11 +39,11 @@ const (
 // speaker is a named person with a peer.
 type speaker struct{ peer, name string }
 
-// loadSpeakers reads how this scope tells people apart, and who has spoken. Peers are read also where the option was
+// loadSpeakers reads how this scope distinguishes people, and who has spoken. It reads peers even if the option was
 // changed later.
 func (b *backend) loadSpeakers() error {
 	b.telling = b.speakers
-	if b.Op == abi.OpHealth { // of no scope
+	if b.Op == abi.OpHealth { // outside a scope
 		return nil
 	}
 	mode, _, err := b.Get(keySpeakers)
@@ -61,7 +62,7 @@ func (b *backend) loadSpeakers() error {
 	})
 }
 
-// speakerPeer is the id of a named person's peer.
+// speakerPeer returns the id of a named person's peer.
 func (n *native) speakerPeer(name string) string {
 	if n.parts != nil { // the workspace holds other scopes
 		return speakerPeers + sdk.NativeID(joined, append([]string{name}, n.parts...)...)
@@ -69,7 +70,7 @@ func (n *native) speakerPeer(name string) string {
 	return speakerPeers + sdk.NativeID(single, name)
 }
 
-// people are the peers of those who use the slot in this scope: the user and the named speakers.
+// people returns the peers of the people in this scope: the user and the named speakers.
 func (b *backend) people() []string {
 	list := []string{b.user}
 	for _, s := range b.met {
@@ -78,7 +79,7 @@ func (b *backend) people() []string {
 	return list
 }
 
-// nameOf is the name of a speaker's peer, "" for another peer.
+// nameOf returns the name of a speaker's peer, "" for any other peer.
 func (b *backend) nameOf(peer string) string {
 	for _, s := range b.met {
 		if s.peer == peer {
@@ -88,8 +89,7 @@ func (b *backend) nameOf(peer string) string {
 	return ""
 }
 
-// byPeople filters conclusions by whose they are: what each of the scope's people is known by. more are further
-// conditions.
+// byPeople filters conclusions by whom they are about: each of the scope's people. more are further conditions.
 func (b *backend) byPeople(more ...any) wire.Object {
 	if len(b.met) == 0 {
 		return b.about(more...)
@@ -98,12 +98,12 @@ func (b *backend) byPeople(more ...any) wire.Object {
 	return append(wire.Object{"observer_id", anyOf, "observed_id", anyOf}, more...)
 }
 
-// ofPeople reports whether a conclusion is one that a person of the scope is known by.
+// ofPeople reports whether a conclusion is about a person of the scope.
 func (b *backend) ofPeople(x *conclusion) bool {
 	return x.observer == x.observed && slices.Contains(b.people(), x.observed)
 }
 
-// meet makes peers for the people who speak in an event for the first time.
+// meet creates peers for people who speak for the first time.
 func (b *backend) meet(e *abi.MemoryEvent) error {
 	if b.telling != speakersPeers {
 		return nil
@@ -128,10 +128,10 @@ func (b *backend) meet(e *abi.MemoryEvent) error {
 	return nil
 }
 
-// meetAgain notes the speakers that Honcho has, for a data folder that is new.
+// meetAgain records the speakers that Honcho already has, for a new data folder.
 func (b *backend) meetAgain() error {
 	if b.shared() {
-		return nil // by their ids they cannot be told from other scopes' speakers
+		return nil // their ids do not distinguish them from other scopes' speakers
 	}
 	for number := int64(1); ; number++ {
 		peers, head, err := pageOf(b, request{route: "peers_list"}, number, pageSize, readSpeaker)
@@ -157,7 +157,7 @@ func readSpeaker(raw abi.Raw) (s speaker, err error) {
 	return s, err
 }
 
-// readSpeakers asks what Honcho made of each named speaker, one call each.
+// readSpeakers requests Honcho's representation of each named speaker, one call each.
 func (q *retrieval) readSpeakers() error {
 	speakers := q.met
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// backend is mem0 as one operation sees it.
+// backend is mem0 during one operation.
 type backend struct {
 	*sdk.Call
 	*settings
@@ -14,7 +14,7 @@ type backend struct {
 	ids     scopeIDs
 }
 
-// opened is an operation on a backend as the sdk serves it.
+// opened adapts an operation on a backend to the sdk.
 func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
 	return func(c *sdk.Call, in In) (out Out, err error) {
 		b, err := open(c)
@@ -25,8 +25,8 @@ func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Ca
 	}
 }
 
-// open finds out what the server is, unless this instance knows, and which ids the scope has there. An operation that
-// acts on the whole configuration is refused where the server lacks something of it.
+// open determines what the server is, unless this instance knows, and the scope's ids there. An operation that needs
+// the whole configuration is rejected if the server does not support all of it.
 func open(c *sdk.Call) (*backend, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -45,7 +45,7 @@ func open(c *sdk.Call) (*backend, error) {
 
 func (b *backend) platform() bool { return b.surface.api == apiPlatform }
 
-// route is the name of a route that both surfaces have.
+// route returns the name of a route that both surfaces have.
 func (b *backend) route(name string) string {
 	if b.platform() {
 		return "platform_" + name
@@ -61,7 +61,7 @@ type request struct {
 	body   []byte
 }
 
-// ask is send for an answer that is a JSON object, of which it reads members into their places.
+// ask is send for an answer that is a JSON object; it reads members of it into their places.
 //
 // Errors: those of send; backend with reason unusable_answer.
 func (b *backend) ask(r request, places ...any) (abi.Raw, error) {
@@ -80,7 +80,7 @@ func read(route string, body abi.Raw, places ...any) error {
 	return nil
 }
 
-// send makes the call and returns the body of a 2xx answer; any other answer is an error that keeps it.
+// send makes the call and returns the body of a 2xx answer; any other answer is an error that contains it.
 func (b *backend) send(r request) (abi.Raw, error) {
 	head, body, err := b.exchange(r)
 	if err != nil {
@@ -103,8 +103,8 @@ func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 	return b.HTTP(abi.HTTPRequest{Route: r.route, Params: r.params, Query: r.query, Headers: headers}, r.body)
 }
 
-// authorization is the header that carries the key. The self-hosted server knows no Token, and a wrong Bearer there
-// hides a valid X-API-Key.
+// authorization returns the header with the key. The self-hosted server does not accept Token, and a wrong Bearer there
+// overrides a valid X-API-Key.
 func (b *backend) authorization() (name, value string) {
 	const key = "{{secret:api_key}}"
 	mode := b.auth
@@ -127,7 +127,7 @@ func memoryParam(id string) map[string]string {
 	return map[string]string{"memory_id": id}
 }
 
-// unusable is the error of a 2xx answer that is not what the route answers.
+// unusable returns the error for a 2xx answer that is not what the route returns.
 func unusable(route string, body []byte, why string) *abi.Error {
 	return sdk.Unusable(route, 200, body, "is not one of mem0's: "+why)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// ownTopK is how many memories a search asks for if no number is given: mem0's own default.
+// ownTopK is the default number of memories that a search requests: mem0's own default.
 const ownTopK = 20
 
-// settings is the config block; manifest.json says what each field means.
+// settings is the config block; manifest.json documents each field.
 type settings struct {
 	config *abi.GuestConfig
-	// found is what the server was found to be, once an operation of this instance has looked.
+	// found is the server's surface, once an operation of this instance has determined it.
 	found *surface
 
 	api, auth       string
@@ -46,12 +46,12 @@ type settings struct {
 	// categories and dataSchema are sent with the platform's adds, as configured.
 	categories, dataSchema abi.Raw
 
-	authorized bool // the operator gave a key
+	authorized bool // the operator has set a key
 }
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
-// parseSettings reads the effective block: the host has validated it and laid the schema's defaults under it.
+// parseSettings reads the effective block, which the host has validated and merged over the schema's defaults.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, authorized: slices.Contains(config.Secrets, "api_key")}
 	err := wire.Read(config.Config, "api", &s.api, "auth", &s.auth, "infer", &s.infer, "top_k", &s.topK,
@@ -71,7 +71,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		s.topK = ownTopK
 	}
 	if config.Profile == abi.ProfileSourceDesign {
-		// Add and search with what the design names: nothing is looked up after an add, no score explained.
+		// Add and search with the design's parameters: no look-up after an add, no explanation of scores.
 		s.verifyWrites, s.explain, s.scopeAgent = false, false, true
 	}
 	if s.procedural && !s.infer {

@@ -9,13 +9,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// said is what mem0 says of a failure: the self-hosted server {"detail": text or [{msg, loc}], "code", "request_id"},
-// the platform {"error"}, {"detail"}, {"message"} or {"error", "details": {"message"}}, either of them plain text.
-type said struct{ message, code string }
+// errorBody is mem0's description of a failure: the self-hosted server sends {"detail": text or [{msg, loc}], "code",
+// "request_id"}, the platform {"error"}, {"detail"}, {"message"} or {"error", "details": {"message"}}, and either may
+// send plain text.
+type errorBody struct{ message, code string }
 
-func readFailure(body abi.Raw) (s said) {
+func readFailure(body abi.Raw) (s errorBody) {
 	if wire.Check(body) != nil || wire.Kind(body) != wirejson.Object {
-		return said{message: strings.ToValidUTF8(string(body[:min(len(body), 200)]), "?")}
+		return errorBody{message: strings.ToValidUTF8(string(body[:min(len(body), 200)]), "?")}
 	}
 	var detail abi.Raw
 	var problem, message, more string
@@ -33,7 +34,7 @@ func readFailure(body abi.Raw) (s said) {
 	return s
 }
 
-// readDetail is a text, or the first message of a validation error with its place.
+// readDetail reads a text, or the first message of a validation error with its location.
 func readDetail(detail abi.Raw) string {
 	for _, item := range wire.Items(detail) {
 		var text, place string
@@ -49,14 +50,14 @@ func readDetail(detail abi.Raw) string {
 	return wire.Text(detail)
 }
 
-// outcome is the error for a code of mem0's.
+// outcome is the meaning of one of mem0's codes.
 type outcome struct {
 	code      abi.Code
 	retryable bool
 	hint      string
 }
 
-// codes are mem0's own codes of a 502 (server/errors.py). Its provider is its LLM or its embedder, not this one.
+// codes are mem0's own codes of a 502 (server/errors.py). Their "provider" is mem0's LLM or embedder.
 var codes = map[string]outcome{
 	"provider_auth_failed": {abi.CodeUnavailable, false, "mem0's LLM or embedder refuses mem0's credentials: " +
 		"correct them in mem0"},
@@ -76,7 +77,7 @@ var codes = map[string]outcome{
 	"unknown": {abi.CodeBackend, true, "mem0 does not say what failed; its log does, by the request id"},
 }
 
-// hints are of statuses whose remedy is known.
+// hints are hints for statuses with a known remedy.
 var hints = map[int64]string{
 	401: "is the key right, and does auth say how this server wants it?",
 	402: lacksRight,
@@ -85,7 +86,8 @@ var hints = map[int64]string{
 
 const lacksRight = "the key lacks a right; the self-hosted server wants its ADMIN_API_KEY for this"
 
-// failure is the typed error of an answer that is no success. It keeps the answer, as far as an error carries it.
+// failure returns the typed error for an answer that is not a success. It contains the answer, up to the maximum
+// length.
 func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	told := readFailure(body)
 	message := "mem0 answered route " + route + " with " + sdk.Itoa(head.Status)
@@ -121,7 +123,7 @@ func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	return e
 }
 
-// statusOf is the backend's status in an error, 0 where there was no answer.
+// statusOf returns the backend's status in an error, 0 if there was no answer.
 func statusOf(e *abi.Error) int64 {
 	if e.Native == nil || e.Native.Status == nil {
 		return 0

@@ -10,12 +10,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// prefix begins every metadata key that is memhost's. mem0 keeps metadata and its own payload in one object: data,
-// hash, role, user_id, expiration_date and others mean something there, so the event's own metadata stays nested under
-// one key.
+// prefix begins every metadata key that memhost sets. mem0 keeps metadata and its own payload in one object, in which
+// data, hash, role, user_id, expiration_date and others have a meaning, so the event's own metadata is nested under one
+// key.
 const prefix = "mh_"
 
-// The keys of an event's labels: flat texts, because only those can be filtered.
+// The keys of an event's labels: flat texts, because mem0 can filter only by those.
 const (
 	keyScenario  = "mh_scenario"
 	keyContext   = "mh_context"
@@ -27,26 +27,26 @@ const (
 	keyParts     = "mh_parts"
 )
 
-// part is one message as mem0 gets it.
+// part is one message as sent to mem0.
 type part struct {
 	role, name, text string
 }
 
-// digestOf recognises a part among the stored rows, which keep its text but not its place in the event.
+// digestOf identifies a part among the stored rows, which keep its text but not its position in the event.
 func digestOf(text string) string { return sdk.Digest256(text)[:12] }
 
-// outgoing is an event as mem0 gets it.
+// outgoing is an event as sent to mem0.
 type outgoing struct {
 	event    *abi.MemoryEvent
 	parts    []part
-	digests  string // of all parts, where they are stored verbatim
-	expires  string // the day after which mem0 hides what it made of the event, or empty
+	digests  string // of all parts, if they are stored verbatim
+	expires  string // the day after which mem0 hides what it derived from the event, or ""
 	warnings []string
 }
 
-// translate makes an event's messages what mem0 can take: tool messages, tool calls and names are folded into the text,
-// because the extractor sees the roles user, assistant and system only, and the self-hosted server drops every other
-// field.
+// translate converts an event's messages to what mem0 accepts: tool messages, tool calls and names are folded into the
+// text, because the extractor sees only the roles user, assistant and system, and the self-hosted server drops every
+// other field.
 func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 	o := &outgoing{event: e}
 	b.expire(o)
@@ -97,7 +97,7 @@ func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 	return o
 }
 
-// expire reads the day on which an event's memories expire from its metadata, where expiration_from names a key.
+// expire reads the expiry day of an event's memories from its metadata, if expiration_from names a key.
 func (b *backend) expire(o *outgoing) {
 	value, given := o.event.Metadata[b.expirationFrom]
 	if b.expirationFrom == "" || !given {
@@ -120,7 +120,7 @@ func (o *outgoing) warn(warning string) {
 	o.warnings = append(o.warnings, warning)
 }
 
-// spoken is a message's text with the calls that it makes.
+// spoken returns a message's text with its tool calls.
 func spoken(m *abi.Message) string {
 	var lines []string
 	if m.Content != nil && *m.Content != "" {
@@ -132,7 +132,7 @@ func spoken(m *abi.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// word is a name or an id as it is written in brackets: " search_web", or nothing.
+// word formats a name or an id for use in brackets: " search_web", or "".
 func word(text string) string {
 	if text == "" {
 		return ""
@@ -140,14 +140,14 @@ func word(text string) string {
 	return " " + clean(text)
 }
 
-// withoutZero leaves out U+0000, which mem0 cannot store.
+// withoutZero removes U+0000, which mem0 cannot store.
 func withoutZero(text string) string { return strings.ReplaceAll(text, "\x00", "") }
 
-// clean keeps a name on its line and without U+0000.
+// clean removes line ends and U+0000 from a name.
 func clean(text string) string { return sdk.OneLine(withoutZero(text)) }
 
-// split adds a part in pieces of at most limit characters, cut after a blank if there is one in the second half; 0
-// is no limit.
+// split adds a part in pieces of at most limit characters, split after a blank if there is one in the second half; 0
+// means no limit.
 func (o *outgoing) split(p part, limit int) {
 	for limit > 0 && utf8.RuneCountInString(p.text) > limit {
 		end := 0
@@ -169,7 +169,8 @@ func (o *outgoing) split(p part, limit int) {
 	}
 }
 
-// metadata are the event's labels and metadata. created_at is mem0's own key: it becomes the memory's created_at.
+// metadata returns the event's labels and metadata. created_at is a key of mem0 itself: it becomes the memory's
+// created_at.
 func (b *backend) metadata(o *outgoing) wire.Object {
 	e := o.event
 	text := func(value string) any { return wire.Some(withoutZero(value)) }
@@ -188,8 +189,8 @@ func (b *backend) metadata(o *outgoing) wire.Object {
 		"mh_event_metadata", nested}
 }
 
-// withoutNUL removes every \u0000 from JSON text. In a row it makes PostgreSQL refuse the row, and mem0 answers 200 all
-// the same.
+// withoutNUL removes every \u0000 from JSON text. PostgreSQL rejects a row that contains one, but mem0 still answers
+// 200.
 func withoutNUL(text []byte) []byte {
 	kept := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
@@ -206,8 +207,8 @@ func withoutNUL(text []byte) []byte {
 	return kept
 }
 
-// utc is a time as mem0 writes its own: RFC 3339 in UTC, as in 2026-03-01T09:30:00.25+00:00. The host has checked that
-// it is a time.
+// utc formats a time as mem0 does: RFC 3339 in UTC, as in 2026-03-01T09:30:00.25+00:00. The host has checked that it is
+// a time.
 func utc(timestamp string) string {
 	at, err := abi.ParseTime(timestamp)
 	if err != nil {
@@ -216,7 +217,7 @@ func utc(timestamp string) string {
 	return at.UTC().Format("2006-01-02T15:04:05.999999999+00:00")
 }
 
-// unixSeconds is a time as the platform takes it.
+// unixSeconds formats a time for the platform.
 func unixSeconds(timestamp string) int64 {
 	at, err := abi.ParseTime(timestamp)
 	if err != nil {
@@ -225,7 +226,7 @@ func unixSeconds(timestamp string) int64 {
 	return at.Unix()
 }
 
-// addBody is the request of an add.
+// addBody returns the request of an add.
 func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 	e, day := o.event, o.event.Timestamp[:10]
 	messages := make([]wire.Object, len(parts))
@@ -242,8 +243,8 @@ func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 			"structured_data_schema", wire.If(infer && len(b.dataSchema) > 0, b.dataSchema),
 			"observation_date", wire.If(infer && (native || b.observationDate == "prompt"), day))
 	case infer && b.procedural:
-		// Without a native agent mem0 makes an ordinary add of it. The prompt of such an add is the LLM's whole system
-		// prompt: a line about the day would displace it.
+		// Without a native agent mem0 makes an ordinary add of it. The prompt of such an add replaces the LLM's whole
+		// system prompt, so a line about the day must not be sent.
 		body = append(body, "memory_type", "procedural_memory", "agent_id", b.actor(e),
 			"prompt", wire.Some(b.instructions))
 	default:
@@ -254,8 +255,8 @@ func (b *backend) addBody(o *outgoing, parts []part, infer bool) []byte {
 	return append(body, "expiration_date", wire.Some(o.expires), "metadata", b.metadata(o)).JSON()
 }
 
-// nativeAgent is the native agent_id of an add or, with no agent of an event, of a search; empty if none is sent. Under
-// source-design it is the scope's, as the design has it.
+// nativeAgent returns the native agent_id of an add or, without an event's agent, of a search; "" if none is sent.
+// Under source-design it is the scope's, as in the design.
 func (b *backend) nativeAgent(agent string) string {
 	if b.scopeAgent {
 		agent = b.Scope.AgentID
@@ -268,7 +269,7 @@ func (b *backend) nativeAgent(agent string) string {
 	return agentID(agent)
 }
 
-// actor is the native agent of an event, the scope's own where the event names none.
+// actor returns the native agent of an event, or the scope's if the event has none.
 func (b *backend) actor(e *abi.MemoryEvent) string {
 	if e.AgentID != "" {
 		return agentID(e.AgentID)
@@ -276,8 +277,8 @@ func (b *backend) actor(e *abi.MemoryEvent) string {
 	return "a-" + b.ids.run[2:]
 }
 
-// prompt is the self-hosted server's field for instructions of one add. They take the place of its own. mem0 has no
-// observation date: without this line it resolves "yesterday" against its own day (upstream issue 4963).
+// prompt is the self-hosted server's field for instructions of one add, which replace its own. mem0 has no observation
+// date: without this line it resolves "yesterday" relative to the current day (upstream issue 4963).
 func (s *settings) prompt(day string) string {
 	lines := s.instructions
 	if s.observationDate == "prompt" {

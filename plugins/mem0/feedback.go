@@ -25,7 +25,7 @@ func applyFeedback(b *backend, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, err
 			"their ids; none is named")
 	}
 	for _, id := range f.NativeIDs {
-		// The platform answers an unknown id with 500, and takes any scope's: so each is fetched first.
+		// The platform answers 500 for an unknown id, and accepts ids of any scope, so each is fetched first.
 		if _, err := b.owned(id); err != nil {
 			return nil, err
 		}

@@ -16,8 +16,8 @@ type filter struct {
 	value abi.Raw
 }
 
-// idKeys are what mem0 separates scopes by. A filter that named one could widen the scope: inside AND the last one
-// wins.
+// idKeys are the ids by which mem0 separates scopes. A filter on one of them could widen the scope: inside AND the last
+// one wins.
 var idKeys = []string{"user_id", "agent_id", "run_id", "app_id", "actor_id", "session"}
 
 // filtersOf makes mem0's conditions of a request's labels and filters. ignored are filters for which mem0 keeps nothing
@@ -49,7 +49,7 @@ func filtersOf(r *abi.RetrieveRequest) (filters []filter, ignored []string, err 
 	return filters, ignored, nil
 }
 
-// checkFilter refuses native ids and logic, however deep.
+// checkFilter rejects native ids and logical operators at any depth.
 func checkFilter(path, name string, value abi.Raw) error {
 	wrong := func(what string) error {
 		return abi.NewError(abi.CodeInvalidArgument, path+": "+what).
@@ -73,7 +73,7 @@ func checkFilter(path, name string, value abi.Raw) error {
 	return nil
 }
 
-// conditions are the filters with the scope's ids. On the platform metadata is wrapped, and as_of leaves out what is
+// conditions returns the filters with the scope's ids. On the platform metadata is wrapped, and as_of excludes what is
 // later.
 func (b *backend) conditions(filters []filter, asOf string) wire.Object {
 	var own []wire.Object
@@ -90,8 +90,8 @@ func (b *backend) conditions(filters []filter, asOf string) wire.Object {
 	return b.within(own)
 }
 
-// within adds the scope's ids to conditions. On the self-hosted server they are one flat object with the ids last: the
-// last of equal keys wins. The platform takes a list under AND.
+// within adds the scope's ids to conditions. On the self-hosted server the conditions are one flat object with the ids
+// last, because the last of equal keys wins. The platform takes a list under AND.
 func (b *backend) within(own []wire.Object) (o wire.Object) {
 	if b.platform() {
 		return wire.Object{"AND", append(own, wire.Object{"user_id", b.ids.user}, wire.Object{"run_id", b.ids.run})}
@@ -102,7 +102,7 @@ func (b *backend) within(own []wire.Object) (o wire.Object) {
 	return append(o, "user_id", b.ids.user, "agent_id", wire.Some(b.nativeAgent("")), "run_id", b.ids.run)
 }
 
-// literal is a value that means itself: a bare "*" would mean any.
+// literal makes a value match literally: a bare "*" would match everything.
 func (f filter) literal() any {
 	if string(f.value) == `"*"` {
 		return wire.Object{"eq", f.value}

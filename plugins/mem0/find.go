@@ -9,22 +9,22 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// What of an event is missing, and what a marker says was not stored.
+// What is missing of an event, and what a marker lists as not stored.
 const (
-	partPrefix = "part " // and the digest of a verbatim part
-	factPrefix = "fact " // and the text of an extracted fact
+	partPrefix = "part " // followed by the digest of a verbatim part
+	factPrefix = "fact " // followed by the text of an extracted fact
 )
 
-// listMax is the most that the self-hosted server lists; it has no pages. pageMax is the platform's largest page.
-// gatewayMax is what is asked of the gateway, which has no limit of its own: an answer must fit into one.
+// listMax is the maximum that the self-hosted server lists; it has no pages. pageMax is the platform's largest page.
+// gatewayMax is what is requested from the gateway, which has no limit itself: an answer must fit into one response.
 const (
 	listMax    = 1000
 	pageMax    = 200
 	gatewayMax = 5000
 )
 
-// found is what mem0 has of an event. whole: there are no other rows of it.
-type found struct {
+// eventRows are mem0's rows of an event. whole: there are no others.
+type eventRows struct {
 	rows  []*memory
 	whole bool
 }
@@ -32,27 +32,27 @@ type found struct {
 // look finds the rows of an event. A search with its id as a filter finds them, but with an approximate index an empty
 // answer proves nothing (upstream pgvector: hnsw filters after the index). A list of the scope is exact up to 1000
 // rows, and needs no embedder.
-func (b *backend) look(eventID string) (found, error) {
+func (b *backend) look(eventID string) (eventRows, error) {
 	event := filter{keyEvent, sdk.Text(eventID)}
 	if b.platform() {
 		rows, count, err := b.listPlatform(1, pageMax, event)
-		return found{rows, err == nil && count <= int64(len(rows))}, err
+		return eventRows{rows, err == nil && count <= int64(len(rows))}, err
 	}
 	if b.surface.gateway {
-		// Filtered in the store, in no index's way, and without an embedder.
+		// The gateway filters in the store, without the index and without an embedder.
 		rows, err := b.listFiltered(gatewayMax, event)
-		return found{rows, err == nil && len(rows) < gatewayMax}, err
+		return eventRows{rows, err == nil && len(rows) < gatewayMax}, err
 	}
 	rows, failed := b.searchEvent(event, listMax)
 	if abi.CodeOf(failed) == abi.CodeIsolationBreach {
-		return found{}, failed
+		return eventRows{}, failed
 	}
 	if failed == nil && (b.exact() || len(rows) > 0 && len(missingParts("", rows)) == 0) {
-		return found{rows, true}, nil
+		return eventRows{rows, true}, nil
 	}
 	all, err := b.list(listMax)
 	if err != nil {
-		return found{}, err
+		return eventRows{}, err
 	}
 	var listed []*memory
 	for _, m := range all {
@@ -61,26 +61,26 @@ func (b *backend) look(eventID string) (found, error) {
 		}
 	}
 	if whole := len(all) < listMax; whole || len(listed) >= len(rows) {
-		return found{listed, whole}, nil
+		return eventRows{listed, whole}, nil
 	}
-	return found{rows: rows}, nil
+	return eventRows{rows: rows}, nil
 }
 
-// searchEvent searches with the event's id as a filter. The query plays no part: threshold 0 lets every row through.
+// searchEvent searches with the event's id as a filter. The query is irrelevant: threshold 0 accepts every row.
 func (b *backend) searchEvent(event filter, limit int64) ([]*memory, error) {
 	rows, _, _, err := b.rows(request{route: b.route("search"), body: wire.Object{"query", "memory", "top_k", limit,
 		"threshold", 0, "show_expired", true, "filters", b.conditions([]filter{event}, "")}.JSON()})
 	return rows, err
 }
 
-// listFiltered lists the scope's rows that fit, on the gateway.
+// listFiltered lists the scope's matching rows, on the gateway.
 func (b *backend) listFiltered(limit int64, filters ...filter) ([]*memory, error) {
 	rows, _, _, err := b.rows(request{route: "list_filtered", body: wire.Object{"top_k", limit, "show_expired", true,
 		"filters", b.conditions(filters, "")}.JSON()})
 	return rows, err
 }
 
-// list lists the scope on the self-hosted server, expired rows too: unordered, at most limit.
+// list lists the scope on the self-hosted server, including expired rows, unordered, at most limit.
 func (b *backend) list(limit int64) ([]*memory, error) {
 	rows, _, _, err := b.rows(request{route: "list", query: []abi.QueryParam{{Key: "user_id", Value: b.ids.user},
 		{Key: "run_id", Value: b.ids.run},
@@ -88,7 +88,7 @@ func (b *backend) list(limit int64) ([]*memory, error) {
 	return rows, err
 }
 
-// listPlatform is one page of the scope's memories on the platform, those that fit, and how many there are in all.
+// listPlatform returns one page of the scope's matching memories on the platform, and their total number.
 func (b *backend) listPlatform(page, size int64, filters ...filter) ([]*memory, int64, error) {
 	rows, count, _, err := b.rows(b.platformPage(page, size, filters...))
 	return rows, count, err
@@ -99,7 +99,7 @@ func (b *backend) platformPage(page, size int64, filters ...filter) request {
 		body: wire.Object{"filters", b.conditions(filters, ""), "show_expired", true}.JSON()}
 }
 
-// missingParts is what the rows of an event lack of its parts; digests "" takes them from the rows. Rows of an
+// missingParts returns the parts of the event that its rows lack; digests "" takes them from the rows. Rows of an
 // extracting add have no parts.
 func missingParts(digests string, rows []*memory) []string {
 	if digests == "" && len(rows) > 0 {
@@ -120,7 +120,7 @@ func missingParts(digests string, rows []*memory) []string {
 	return missing
 }
 
-// missingFacts is what markers name and no row has.
+// missingFacts returns facts that markers name but no row has.
 func missingFacts(markers []string, rows []*memory) []string {
 	have := map[string]bool{}
 	for _, m := range rows {
@@ -143,8 +143,8 @@ func idsOfRows(rows []*memory) []string {
 	return ids
 }
 
-// findEvent says what mem0 has of an event. Absent means that all rows of the scope were seen, and that an earlier add
-// can no longer land: mem0 works on after its caller has given up.
+// findEvent says what mem0 has of an event. Absent means that all rows of the scope were checked, and that an earlier
+// add can no longer take effect: mem0 continues to work after its caller has given up.
 func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	look, err := b.look(r.EventID)
 	if err != nil {
@@ -172,8 +172,8 @@ func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error
 	return answer, nil
 }
 
-// startedAfter reports whether the gateway's process has started since an add was sent, so that the add can no longer
-// land. Where it does not say for how long it has run, or does not answer, nothing is known.
+// startedAfter reports whether the gateway's process started after an add was sent, so that the add can no longer take
+// effect. It returns false if the gateway does not report its uptime, or does not answer.
 func (b *backend) startedAfter(sentAt string) bool {
 	sent, err := abi.ParseTime(sentAt)
 	now, wrong := abi.ParseTime(b.Now)
@@ -182,11 +182,11 @@ func (b *backend) startedAfter(sentAt string) bool {
 	}
 	var uptime int64
 	_, err = b.ask(request{route: "capabilities"}, "uptime_ms", &uptime)
-	// Now is of before the question: the process has started at this time, or later.
+	// Now was read before the request, so the process started at this time, or later.
 	return err == nil && uptime > 0 && now.Add(-time.Duration(uptime)*time.Millisecond).After(sent)
 }
 
-// landsWithin is for how many ms more an add sent then may land; 0: no longer.
+// landsWithin returns for how many more ms an add sent at a time may still take effect; 0: it cannot.
 func (b *backend) landsWithin(sentAt string) int64 {
 	sent, err := abi.ParseTime(sentAt)
 	now, wrong := abi.ParseTime(b.Now)

@@ -5,7 +5,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forget deletes memories of the scope one by one. A memory is known by the labels of the event whose add produced it.
+// forget deletes memories of the scope one by one. A memory is identified by the labels of the event whose add produced
+// it.
 //
 // Errors: those of failure; isolation_breach.
 func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
@@ -41,7 +42,7 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return out, nil
 }
 
-// meant lists the memories that a request means. whole: there are no others.
+// meant lists the memories that a request covers. whole: there are no others.
 func (b *backend) meant(r *abi.ForgetRequest) (rows []*memory, whole bool, err error) {
 	for _, id := range r.NativeIDs {
 		m, err := b.owned(id)

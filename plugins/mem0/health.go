@@ -6,8 +6,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// health asks whether mem0 answers, and whether it takes the key. With deep_health it searches too. mem0 does not say
-// its version.
+// health checks whether mem0 answers, and whether it accepts the key. With deep_health it also searches. mem0 does not
+// report its version.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -42,7 +42,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return h, nil
 }
 
-// unavailable says why, instead of an error: health answers. What is the configuration's fault stays an error.
+// unavailable returns the reason instead of an error, since health answers. A configuration error is still an error.
 func unavailable(h *abi.BackendHealth, err error) error {
 	e, what := abi.AsError(err), "unreachable: "
 	switch e.Code {
@@ -60,7 +60,7 @@ func unavailable(h *abi.BackendHealth, err error) error {
 	return nil
 }
 
-// trySearch searches in the ids of the empty scope, in which nothing is ever stored: it proves embedder and vector
+// trySearch searches with the ids of the empty scope, in which nothing is ever stored, to check embedder and vector
 // store.
 func (b *backend) trySearch() error {
 	_, err := b.send(request{route: b.route("search"), body: wire.Object{"query", "health", "top_k", 1,

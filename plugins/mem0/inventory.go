@@ -7,11 +7,11 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// inventoryPages is how many pages of the platform one inventory reads.
+// inventoryPages is the maximum number of the platform's pages that one inventory reads.
 const inventoryPages = 20
 
 // inventory counts the scope's memories and hashes their ids with their times of change. The self-hosted server lists
-// 1000 rows and no more, the gateway what it is asked for.
+// at most 1000 rows, the gateway as many as requested.
 func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 	out := &abi.Inventory{Quiescent: true, Trace: &abi.Trace{BackendName: b.config.Provider,
 		NativeOperation: "GET /memories"}}
@@ -49,7 +49,7 @@ func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 	return out, nil
 }
 
-// allPages is the version of every row on the platform, as far as it is listed, and the platform's count.
+// allPages returns the version of every listed row on the platform, and the platform's count.
 func (b *backend) allPages() (versions []string, count int64, err error) {
 	for page := int64(1); page <= inventoryPages; page++ {
 		rows, total, body, err := b.rows(b.platformPage(page, pageMax))
@@ -65,7 +65,7 @@ func (b *backend) allPages() (versions []string, count int64, err error) {
 	return versions, count, nil
 }
 
-// lookAtJobs says whether a job of the scope is under way.
+// lookAtJobs reports whether a job of the scope is in progress.
 func (b *backend) lookAtJobs(out *abi.Inventory) error {
 	busy := false
 	all, err := b.eachJob(func(s *jobState) (stop bool) {
@@ -79,7 +79,7 @@ func (b *backend) lookAtJobs(out *abi.Inventory) error {
 	return err
 }
 
-// addVersions adds each row's version. It refers to no row.
+// addVersions adds each row's version, as a copy.
 func addVersions(versions []string, rows []*memory) []string {
 	for _, m := range rows {
 		versions = append(versions, m.id+" "+m.update+" "+sdk.Digest256(m.text)+"\n")
@@ -87,7 +87,7 @@ func addVersions(versions []string, rows []*memory) []string {
 	return versions
 }
 
-// pageQuery asks the platform for a page.
+// pageQuery returns the query for a page of the platform.
 func pageQuery(page, size int64) []abi.QueryParam {
 	return []abi.QueryParam{{Key: "page", Value: sdk.Itoa(page)}, {Key: "page_size", Value: sdk.Itoa(size)}}
 }

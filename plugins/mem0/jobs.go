@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// marker keeps a job of the platform with the event that it is of, for readiness and find_event.
+// marker stores a job of the platform with its event, for readiness and find_event.
 func marker(jobID, eventID string) string { return jobPrefix + jobID + " " + eventID }
 
 const jobPrefix = "job "
@@ -21,20 +21,21 @@ func splitMarker(marker string) (jobID, eventID string, ok bool) {
 	return strings.Cut(rest, " ")
 }
 
-// jobState is what the platform says of a job.
+// jobState is the platform's report of a job.
 type jobState struct {
 	status, problem    string
 	created, completed string
 	ids                []string
 	unread             bool   // what it stored cannot be read
-	run, event         string // of the request that it carries out
+	run, event         string // of the request that it executes
 }
 
-// succeeded, failed: any other status is one of work under way; the platform has more of them than it documents.
+// succeeded and failed are final; any other status means work in progress, since the platform has more statuses than it
+// documents.
 func (s *jobState) succeeded() bool { return s.status == "SUCCEEDED" }
 func (s *jobState) failed() bool    { return s.status == "FAILED" }
 
-// job asks for a job. Nil means that the platform does not know it.
+// job requests a job. Nil means that the platform does not know it.
 func (b *backend) job(id string) (*jobState, error) {
 	head, body, err := b.exchange(request{route: "platform_event", params: map[string]string{"event_id": id}})
 	switch {
@@ -66,8 +67,8 @@ func readJob(job abi.Raw) *jobState {
 	return &s
 }
 
-// settledIn is how long the platform may still enrich what a job stored, in ms: it goes on for some seconds after
-// SUCCEEDED.
+// settledIn returns how long the platform may continue to enrich what a job stored, in ms: it does so for some seconds
+// after SUCCEEDED.
 func (b *backend) settledIn(s *jobState) int64 {
 	done, err := abi.ParseTime(s.completed)
 	now, wrong := abi.ParseTime(b.Now)
@@ -77,11 +78,11 @@ func (b *backend) settledIn(s *jobState) int64 {
 	return min(b.settleMS, max(0, b.settleMS-now.Sub(done).Milliseconds()))
 }
 
-// jobPages is how many pages of the platform's jobs are searched for one whose id got lost.
+// jobPages is how many pages of the platform's jobs are searched for one whose id was lost.
 const jobPages = 5
 
-// findJob finds the outcome of an event that has no rows: by its marker, else among the jobs of the whole account, of
-// which only this scope's count.
+// findJob determines the outcome of an event without rows: by its marker, else by searching the jobs of the whole
+// account for this scope's.
 func (b *backend) findJob(r *abi.FindEventRequest, answer *abi.FindEventAnswer) (*abi.FindEventAnswer, error) {
 	for _, m := range r.Markers {
 		if id, _, ok := splitMarker(m); ok {
@@ -111,13 +112,13 @@ func answerJob(s *jobState, answer *abi.FindEventAnswer) {
 	case s.succeeded() && s.unread:
 		answer.Found = "unknown"
 	case s.succeeded():
-		answer.NativeIDs = s.ids // none: the platform found nothing worth keeping, and would again
+		answer.NativeIDs = s.ids // no rows: the platform found nothing worth keeping, and would find nothing again
 	default:
 		answer.Found, answer.RetryAfterMS = "unknown", sdk.Ptr(int64(1500))
 	}
 }
 
-// searchJobs looks through the account's jobs for the event's add; all says whether every job was seen. Where there are
+// searchJobs searches the account's jobs for the event's add; all reports whether every job was checked. If there are
 // several, one that has not failed counts.
 func (b *backend) searchJobs(eventID string) (best *jobState, all bool, err error) {
 	all, err = b.eachJob(func(s *jobState) (stop bool) {
@@ -129,8 +130,8 @@ func (b *backend) searchJobs(eventID string) (best *jobState, all bool, err erro
 	return best, all, err
 }
 
-// eachJob visits the scope's jobs among those of the whole account, until visit says stop. all says whether every job
-// was seen.
+// eachJob calls visit for the scope's jobs among those of the whole account, until visit returns true. all reports
+// whether every job was checked.
 func (b *backend) eachJob(visit func(s *jobState) (stop bool)) (all bool, err error) {
 	for page := int64(1); page <= jobPages; page++ {
 		var next string

@@ -1,6 +1,5 @@
-// Package main is the provider mem0 and the control simple_rag: mem0's self-hosted server and its hosted platform.
-//
-// README.md says which operation makes which native calls.
+// Package main is the provider mem0 and the control simple_rag, for mem0's self-hosted server and its hosted platform.
+// README.md lists the native calls of each operation.
 package main
 
 import "github.com/memhost/memhost/sdk"

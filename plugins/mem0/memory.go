@@ -12,19 +12,19 @@ import (
 // memory is one item that mem0 returned, as far as this module reads it.
 type memory struct {
 	id, text        string
-	user, run       string // the platform's list says session_id for run_id
+	user, run       string // the platform's list calls run_id session_id
 	created, update string
 	at              time.Time // created, as an instant
 	score           *float64
-	semantic        *float64 // the part of the score that can be compared between queries
+	semantic        *float64 // the part of the score that is comparable between queries
 	reranked        *float64 // a reranker's score: not a similarity
 	replaced        bool
 	metadata        abi.Raw
-	// native is the item as it came.
+	// native is the unchanged item.
 	native abi.Raw
 }
 
-// label is the text in the metadata under a key of memhost's, "" if there is none.
+// label returns the text under one of memhost's keys in the metadata, "" if there is none.
 func (m *memory) label(key string) string { return wire.Text(wire.At(m.metadata, key)) }
 
 func readMemory(native abi.Raw) *memory {
@@ -44,7 +44,7 @@ func readMemory(native abi.Raw) *memory {
 	return m
 }
 
-// readTime is a time, "" where mem0 has something else: the self-hosted server stores any text as created_at.
+// readTime reads a time; "" for anything else: the self-hosted server stores any text as created_at.
 func readTime(text string) (string, time.Time) {
 	at, err := abi.ParseTime(text)
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *backend) rows(r request) (found []*memory, count int64, body abi.Raw, e
 	return found, count, body, err
 }
 
-// readRows is rows for an answer that came before, without a look at the scope.
+// readRows is rows for an answer that is already there, without the check of the scope.
 func readRows(route string, body abi.Raw) (found []*memory, count int64, err error) {
 	var results []abi.Raw
 	if err := read(route, body, "results", &results, "count", &count); err != nil {
@@ -92,7 +92,7 @@ func readRows(route string, body abi.Raw) (found []*memory, count int64, err err
 	return found, count, nil
 }
 
-// mine says whether an item is of the scope. The platform leaves user_id out of some records; run_id is on all.
+// mine reports whether an item belongs to the scope. The platform omits user_id from some records; run_id is on all.
 //
 // Errors: isolation_breach.
 func (b *backend) mine(route string, m *memory) error {
@@ -105,9 +105,9 @@ func (b *backend) mine(route string, m *memory) error {
 	return e
 }
 
-// getMemory fetches one by its id. Nil means that there is none.
+// getMemory fetches a memory by its id. Nil means that there is none.
 //
-// Errors: isolation_breach where it is another scope's: memory ids are not scoped in mem0.
+// Errors: isolation_breach if it belongs to another scope, because mem0's memory ids are global.
 func (b *backend) getMemory(id string) (*memory, error) {
 	route := b.route("memory")
 	head, body, err := b.exchange(request{route: route, params: memoryParam(id)})

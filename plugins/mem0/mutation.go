@@ -57,7 +57,7 @@ func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, er
 		Trace: &abi.Trace{BackendName: b.config.Provider, NativeOperation: call.route, NativeIDs: ids}}, nil
 }
 
-// change is what is to become of one memory.
+// change is the change of one memory.
 type change struct {
 	id         string
 	text       *string
@@ -65,12 +65,12 @@ type change struct {
 	expiration abi.Raw // a date, or null to clear it
 }
 
-// batchMax is the most that the platform takes at once; each is fetched first, so fewer are offered.
+// batchMax is the maximum batch. The platform accepts more, but each memory is fetched first.
 const batchMax = 100
 
 func wrong(what string) error { return abi.NewError(abi.CodeInvalidArgument, "params."+what) }
 
-// readChanges reads the parameters of a mutation: those of the one memory, or a list.
+// readChanges reads the parameters of a mutation: those of one memory, or a list.
 func readChanges(r *abi.NativeMutation) ([]change, error) {
 	params := abi.Raw(wire.FromMap(r.Params).JSON())
 	list, known := []abi.Raw{params}, []string{"memory_id", "text", "metadata", "expiration_date"}
@@ -119,7 +119,7 @@ func (c *change) read(params abi.Raw, known []string) error {
 	return nil
 }
 
-// only refuses members that are not known.
+// only rejects unknown members.
 func only(object abi.Raw, known ...string) error {
 	for _, m := range wire.Members(object) {
 		if !slices.Contains(known, m.Name) {
@@ -129,11 +129,11 @@ func only(object abi.Raw, known ...string) error {
 	return nil
 }
 
-// reserved are metadata keys that mean something to mem0, and memhost's own.
+// reserved are metadata keys with a meaning in mem0, and memhost's own.
 var reserved = []string{"data", "hash", "text_lemmatized", "created_at", "updated_at", "expiration_date", "role",
 	"attributed_to", "memory_type"}
 
-// check says what is wrong with a change.
+// check returns the problem of a change.
 func (c *change) check(name string) error {
 	switch {
 	case c.id == "":
@@ -153,7 +153,7 @@ func (c *change) check(name string) error {
 	return nil
 }
 
-// body is the request for one memory; in a batch it names the memory.
+// body returns the request for one memory; in a batch it includes the memory's id.
 func (c *change) body(named bool) wire.Object {
 	body := wire.Object{"memory_id", wire.If(named, c.id), "text", nil, "metadata", c.metadata,
 		"expiration_date", c.expiration}

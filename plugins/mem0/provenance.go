@@ -35,7 +35,7 @@ func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 
 // owned fetches a memory of this scope.
 //
-// Errors: not_found for another scope's memory, too, and for what cannot be an id of mem0's.
+// Errors: not_found, also for another scope's memory and for an invalid id.
 func (b *backend) owned(id string) (*memory, error) {
 	nobody := abi.NewError(abi.CodeNotFound, "no memory of this scope has the id "+id)
 	if !isUUID(id) {
@@ -87,7 +87,7 @@ func (b *backend) historyOf(id string, out *abi.Provenance) error {
 	return nil
 }
 
-// memoriesOf lists an event's memories; a search finds them where there is no list by label.
+// memoriesOf lists an event's memories; it searches for them if the server cannot list by label.
 func (b *backend) memoriesOf(r *abi.ProvenanceRequest, out *abi.Provenance) (err error) {
 	limit := r.Limit
 	if limit <= 0 || limit > pageMax {

@@ -80,8 +80,8 @@ func (b *backend) askHistory(params abi.Raw) (request, []string, error) {
 	return request{route: b.route("history"), params: memoryParam(id)}, []string{id}, err
 }
 
-// searchParams are what each of the two servers takes beside query and filters. The self-hosted one ignores others in
-// silence.
+// searchParams are the parameters that each of the two servers accepts in addition to query and filters. The
+// self-hosted one silently ignores others.
 var searchParams = map[string][]string{
 	apiOSS:      {"top_k", "threshold", "show_expired", "explain"},
 	apiPlatform: {"top_k", "threshold", "show_expired", "rerank", "latest_only", "reference_date", "categories"},
@@ -156,7 +156,7 @@ func (b *backend) askProfile(params abi.Raw) (request, error) {
 	return request{route: "platform_profile", params: map[string]string{"user": b.ids.user}}, only(params)
 }
 
-// countMemories counts by one listing: the platform says how many there are, the self-hosted server lists 1000 at most.
+// countMemories counts by one listing: the platform reports the total, the self-hosted server lists 1000 at most.
 func (b *backend) countMemories() (result abi.Raw, operation string, err error) {
 	var rows []*memory
 	var count int64

@@ -6,8 +6,8 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// readiness looks once. The self-hosted server answers an add when all of it is stored; the platform is asked for each
-// job that a marker names.
+// readiness checks once. The self-hosted server answers an add after storing all of it; on the platform, each job that
+// a marker names is requested.
 func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	if !b.platform() {
 		return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "mem0 answers an add when it is stored"}, nil
@@ -19,7 +19,7 @@ func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, erro
 		if !ok {
 			continue
 		}
-		// With too little time left, the next call looks.
+		// With too little time left, the next call continues.
 		if b.Remaining() < 1000 {
 			out.EventIDs.Pending = append(out.EventIDs.Pending, event)
 			continue

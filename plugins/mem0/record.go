@@ -43,7 +43,7 @@ func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt,
 	body, err := b.send(request{route: route, body: b.addBody(o, parts, infer)})
 	switch {
 	case err != nil && b.Resume != nil:
-		// The host keeps what the first attempt said, and looks again.
+		// The host keeps the first attempt's error, and checks again.
 		return nil, err
 	case err != nil:
 		return b.afterFailure(o, infer, abi.AsError(err))
@@ -64,14 +64,14 @@ func (b *backend) add(o *outgoing, parts []part, infer bool) (*abi.WriteReceipt,
 	return b.verify(o, results)
 }
 
-// job is the platform's word for a write under way.
+// job is the platform's receipt of a write in progress.
 type job struct{ id, status string }
 
-// pending says whether the platform will do the work later. Unknown statuses are such.
+// pending reports whether the platform will do the work later. An unknown status counts as pending.
 func (j job) pending() bool { return j.id != "" && j.status != "SUCCEEDED" }
 
-// readAdded reads the answer of either surface: {"results": [{id, memory, event}]}, or
-// {event_id, status, results?: [{id, data: {memory}, event}]}.
+// readAdded reads the answer of either surface: {"results": [{id, memory, event}]}, or {event_id, status, results?:
+// [{id, data: {memory}, event}]}.
 func readAdded(route string, body abi.Raw) (j job, results []*memory, err error) {
 	var list []abi.Raw
 	if err := read(route, body, "event_id", &j.id, "status", &j.status, "results", &list); err != nil {
@@ -87,13 +87,13 @@ func readAdded(route string, body abi.Raw) (j job, results []*memory, err error)
 	return j, results, nil
 }
 
-// readAddedList is what was stored; good is false where a result does not say what.
+// readAddedList returns what was stored; good is false if a result does not say what.
 func readAddedList(list []abi.Raw) (stored []*memory, good bool) {
 	for _, result := range list {
 		item, event := &memory{}, "ADD"
 		wire.Pick(result, "id", &item.id, "memory", &item.text, "data", wire.Fields{"memory", &item.text},
 			"event", &event)
-		// Servers before library 2.0 also answer what they removed or left as it was.
+		// Servers before library 2.0 also return what they removed or left unchanged.
 		switch {
 		case event == "DELETE" || event == "NONE":
 		case item.id == "":
@@ -105,8 +105,8 @@ func readAddedList(list []abi.Raw) (stored []*memory, good bool) {
 	return stored, true
 }
 
-// verify looks up every answered id. mem0 before library 2.2.1 answers ids of rows that its database refused, and some
-// of a batch may be such: only its id tells a ghost.
+// verify looks up every returned id. mem0 before library 2.2.1 returns ids of rows that its database rejected, possibly
+// only some of a batch; only a look-up by id reveals them.
 func (b *backend) verify(o *outgoing, results []*memory) (*abi.WriteReceipt, error) {
 	var stored []string
 	var ghosts []*memory
@@ -148,14 +148,14 @@ func (b *backend) verify(o *outgoing, results []*memory) (*abi.WriteReceipt, err
 	return r, nil
 }
 
-// afterFailure answers for an add that failed. Where mem0 itself says that its LLM or embedder failed, an extracting
-// add has stored nothing; otherwise the rows are looked at, once, since mem0 has finished. Where something else
-// answered in its place, the add may still be under way.
+// afterFailure determines the outcome of a failed add. If mem0 itself reports that its LLM or embedder failed, an
+// extracting add has stored nothing; otherwise the rows are checked once, since mem0 has finished. If something else
+// answered in its place, the add may still be in progress.
 func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.WriteReceipt, error) {
 	status := statusOf(e)
 	switch {
 	case status < 500:
-		return nil, e // not sent, refused, or nobody knows: which of them is the host's to tell
+		return nil, e // not sent, rejected, or unknown: the host knows which
 	case e.Reason == "" && status != 500 || b.platform():
 		o.warn("write_in_doubt: " + e.Message)
 		return b.receipt(o, abi.StatusUncertain, nil), nil
@@ -186,8 +186,8 @@ func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.Writ
 	return r, nil
 }
 
-// resume sends what find_event found missing: parts of a verbatim turn by their digests, facts that mem0 extracted and
-// did not store by their text.
+// resume sends what find_event found missing: parts of a verbatim turn by their digests, and facts that mem0 extracted
+// but did not store by their text.
 func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) {
 	var facts, parts []part
 	wanted := map[string]int{}
@@ -198,7 +198,7 @@ func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) 
 			wanted[digest]++
 		}
 	}
-	// mem0 stores a turn's messages one after another: of equal ones the last is missing.
+	// mem0 stores a turn's messages one after another, so of equal ones the last is missing.
 	for _, p := range slices.Backward(o.parts) {
 		if digest := digestOf(p.text); wanted[digest] > 0 {
 			wanted[digest]--
@@ -214,7 +214,7 @@ func (b *backend) resume(o *outgoing, r *abi.Resume) (*abi.WriteReceipt, error) 
 	return b.add(o, parts, false)
 }
 
-// receipt of an event. ids are of rows, or of a job.
+// receipt returns an event's receipt. ids are those of rows, or of a job.
 func (b *backend) receipt(o *outgoing, status abi.WriteStatus, ids []string) *abi.WriteReceipt {
 	effective := wire.Object{"api", b.surface.api, "infer", b.infer, "procedural", b.procedural,
 		"gateway", b.surface.gateway,

@@ -13,12 +13,12 @@ const (
 	resetTries = "reset/tries"
 )
 
-// resetMost is how many times a reset deletes before it says that it does not come to an end. Servers before library
-// 2.0.15 delete some 100 rows a call.
+// resetMost is how many times a reset deletes before it gives up. Servers before library 2.0.15 delete some 100 rows
+// per call.
 const resetMost = 100
 
-// resetScope deletes the generation's memories and looks whether any is left: mem0 answers "all relevant memories
-// deleted" whatever it did.
+// resetScope deletes the generation's memories and checks whether any is left: mem0 answers "all relevant memories
+// deleted" in any case.
 //
 // Errors: those of failure.
 func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
@@ -57,7 +57,7 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 			return err
 		}
 	case e.Code == abi.CodeBackend && e.Reason == "unknown":
-		// A delete beside another one answers so although the rows are gone: the read decides.
+		// Two deletions at once get this answer although the rows are gone, so the read decides.
 	default:
 		return err
 	}
@@ -68,7 +68,7 @@ func (b *backend) resetOSS(r *abi.ResetReceipt) error {
 	return b.again(r)
 }
 
-// deleteEach deletes what is listed, as far as the time reaches.
+// deleteEach deletes the listed memories, as far as the time allows.
 func (b *backend) deleteEach() error {
 	rows, err := b.list(listMax)
 	for _, m := range rows {
@@ -82,7 +82,7 @@ func (b *backend) deleteEach() error {
 	return err
 }
 
-// again has the host call once more, unless that was done too often.
+// again makes the host call once more, unless that happened too often.
 func (b *backend) again(r *abi.ResetReceipt) error {
 	kept, _, err := b.Get(resetTries)
 	if err != nil {
@@ -98,8 +98,8 @@ func (b *backend) again(r *abi.ResetReceipt) error {
 	return b.Put(resetTries, []byte(sdk.Itoa(tries)), sdk.AnyVersion)
 }
 
-// resetPlatform deletes by one id only: with several the platform honours one of them, and does not say which. run_id
-// is on every record. The work is a job there; the host calls again until it is done.
+// resetPlatform deletes by one id only: given several, the platform uses one of them without saying which. run_id is on
+// every record. The platform deletes in a job; the host calls again until it is done.
 func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	r.Trace.NativeOperation = "DELETE /v1/memories/"
 	r.Remains = []string{"entity records: the platform keeps the names of the scope's user and run"}
@@ -123,14 +123,14 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	// Something landed meanwhile: another deletion.
+	// Something arrived in the meantime: delete again.
 	if err := b.Put(resetJob, nil, sdk.AnyVersion); err != nil {
 		return err
 	}
 	return b.again(r)
 }
 
-// deleted says whether the job has come to its end; otherwise the receipt says how far it is.
+// deleted reports whether the job has ended; otherwise the receipt contains its progress.
 func (b *backend) deleted(id string, r *abi.ResetReceipt) (bool, error) {
 	s, err := b.job(id)
 	if err != nil || s == nil || s.succeeded() {

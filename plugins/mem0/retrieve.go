@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// platformMax is the most that a search on the platform returns.
+// platformMax is the maximum number of results of a search on the platform.
 const platformMax = 1000
 
 // retrieve is one search. mem0 finds, ranks and limits.
@@ -52,8 +52,8 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return result, nil
 }
 
-// lookBehind asks the store what an empty answer means: a store that was restarted without its data answers as an
-// empty one does.
+// lookBehind determines the meaning of an empty answer: a store that was restarted without its data gives the same
+// answer as an empty memory.
 func (b *backend) lookBehind(q *question) error {
 	if b.config.Profile == abi.ProfileSourceDesign {
 		q.state = abi.ResultUnknown
@@ -89,22 +89,22 @@ func (b *backend) lookBehind(q *question) error {
 	return err
 }
 
-// question is a request as mem0 gets it.
+// question is a request as sent to mem0.
 type question struct {
 	topK     int64
 	filters  []filter
 	ignored  []string
 	warnings []string
 	body     []byte
-	// state is what an empty answer means, where it is not an empty memory.
+	// state is the reason of an empty answer, unless the memory is empty.
 	state abi.ResultState
-	// gateway: the gateway is asked to rerank. rerank is what it says of that.
+	// gateway: the gateway is asked to rerank. rerank is its report of that.
 	gateway bool
 	rerank  abi.Raw
 }
 
-// readRerank keeps what the gateway says of its reranker, beside the results, and warns where the order is the search's
-// own.
+// readRerank keeps the gateway's report about its reranker, which accompanies the results, and warns if the order is
+// the search's own.
 func (q *question) readRerank(body abi.Raw) {
 	if !q.gateway {
 		return
@@ -133,7 +133,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 		return nil, err
 	}
 	if len(q.filters) > 0 && b.surface.store == "" {
-		// Which store filters how is only asked for where it matters.
+		// How the store filters is only determined if it matters.
 		if err := b.lookAtStore(); err != nil {
 			q.warnings = append(q.warnings, "store_unknown: mem0 does not tell its vector store: "+
 				abi.AsError(err).Message)
@@ -152,7 +152,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 	return q, nil
 }
 
-// evidence is what mem0 says of an item. What it does not say is absent.
+// evidence returns mem0's data about an item. Missing data is left out.
 func (m *memory) evidence(rank int, backdated bool) abi.Evidence {
 	e := abi.Evidence{Rank: int64(rank), NativeID: m.id, NativeType: "memory", Text: m.text, Score: m.score,
 		CreatedAt: m.created, UpdatedAt: m.update}
@@ -237,8 +237,8 @@ func (b *backend) traceFilters(t *abi.Trace, q *question, rows []*memory) {
 	}
 }
 
-// traceRows reports scores and times as mem0 gave them. Its fused scores are not comparable between queries; the
-// semantic one, where it is told, is.
+// traceRows reports mem0's scores and times. Its fused scores are not comparable between queries; the semantic one, if
+// mem0 reports it, is.
 func (b *backend) traceRows(t *abi.Trace, q *question, rows []*memory) {
 	var semantic, reranked *float64
 	var oldest, newest *memory
@@ -263,7 +263,7 @@ func (b *backend) traceRows(t *abi.Trace, q *question, rows []*memory) {
 	}
 }
 
-// larger is the larger of two numbers; nil is no number.
+// larger returns the larger of two numbers; nil means no number.
 func larger(a, b *float64) *float64 {
 	if a == nil || b != nil && *b > *a {
 		return b
@@ -271,7 +271,7 @@ func larger(a, b *float64) *float64 {
 	return a
 }
 
-// told is a number as a value to be written, if there is one.
+// told returns a number as a value to be written, nil if there is none.
 func told(x *float64) any {
 	if x == nil {
 		return nil

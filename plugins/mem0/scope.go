@@ -7,15 +7,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Native ids are of [A-Za-z0-9_-] and at most 80 bytes: never "*", empty or blank (wildcards and "everything" to mem0),
-// and nothing in them has a meaning in a URL, a filter or SQL.
+// Native ids consist of [A-Za-z0-9_-] and have at most 80 bytes. They are never "*", empty or blank (which mem0 treats
+// as wildcards and "everything"), and contain nothing with a meaning in a URL, a filter or SQL.
 const (
 	slugMax = 32
 	hashHex = 32 // 128 bits
 )
 
-// scopeIDs are the native ids of a scope's generation. Each of them names the scope alone; both are sent with every
-// call.
+// scopeIDs are the native ids of a scope's generation. Each of them alone identifies the scope; both are sent with
+// every call.
 type scopeIDs struct{ user, run string }
 
 // idsOf hashes the whole scope into both ids, after readable names. Different scopes, generations and providers have
@@ -29,10 +29,10 @@ func idsOf(config *abi.GuestConfig, scope abi.MemoryScope, generation int64) sco
 	return scopeIDs{user: "u-" + slug(scope.PersonaID) + "-" + hash, run: "r-" + slug(scope.RunID) + "-" + hash}
 }
 
-// agentID is the native id of an event's agent. It is not part of what separates scopes.
+// agentID returns the native id of an event's agent. It does not separate scopes.
 func agentID(agent string) string { return "a-" + slug(agent) + "-" + hashOf(agent) }
 
-// hashOf is over the parts with their lengths, so that no two lists of parts look alike.
+// hashOf hashes the parts with their lengths, so that two different lists of parts have different hashes.
 func hashOf(parts ...string) string {
 	var d sdk.Digest
 	for _, part := range parts {
@@ -41,7 +41,7 @@ func hashOf(parts ...string) string {
 	return d.Hex()[:hashHex]
 }
 
-// slug is the readable part of an id; a character that mem0 could give a meaning becomes "_".
+// slug returns the readable part of an id; characters with a meaning in mem0 become "_".
 func slug(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < 0x80 && sdk.AlphaNumeric(byte(r)) {

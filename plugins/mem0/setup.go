@@ -6,8 +6,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// setupScope looks what the server is and proves that its store answers. Nothing needs to be created for a scope, but
-// the first touch of a fresh server creates its table, and parallel first writes race for it: the look makes it.
+// setupScope determines what the server is and checks that its store answers. Nothing needs to be created for a scope,
+// but the first access to a new server creates its table, and parallel first writes race for it, so this access creates
+// it.
 func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	r := &abi.SetupReceipt{Ready: true, NativeScope: map[string]string{"user_id": b.ids.user, "run_id": b.ids.run},
 		Trace: &abi.Trace{BackendName: b.config.Provider}}

@@ -14,13 +14,13 @@ const (
 	apiPlatform = "platform"
 )
 
-// surface is what the server was found to be. Neither of the two says its version, and the self-hosted server's code
-// and its library vary apart: so what counts is what its own documents list.
+// surface is what the server was found to be. Neither server reports its version, and the self-hosted server's code and
+// its library are versioned separately, so the server's own OpenAPI document decides.
 type surface struct {
 	api string
-	// gateway: gateways/mem0 answers, which has more than mem0's own server and says what. rerank: a search reranks.
-	// dated: an add takes an observation date. semanticOnly: there is no keyword signal. entities: a name in the query
-	// raises the memories that speak of it.
+	// gateway: the server is gateways/mem0, which has more than mem0's own server and reports what. rerank: a search
+	// reranks. dated: an add takes an observation date. semanticOnly: there is no keyword signal. entities: a name in
+	// the query ranks memories about it higher.
 	gateway, rerank, dated, semanticOnly, entities bool
 	// store is the vector store's name, "" while it is not known; exact: a filtered search there misses no row.
 	store string
@@ -33,13 +33,13 @@ func hostedPlatform() *surface {
 	return &surface{api: apiPlatform, rerank: true, store: apiPlatform, exact: true}
 }
 
-// surfaceKey is the key of the scope's state under which set-up keeps the surface, so that an operation of another
-// instance need not look.
+// surfaceKey is the key of the scope's state in which set-up stores the surface, so that other instances need not
+// determine it.
 const surfaceKey = "surface"
 
-// findSurface returns the surface: as this instance knows it, as set-up kept it, as configured, or as the server shows
-// it. Set-up looks anew, since another server may answer by now, and health does where a gateway may have been
-// configured anew.
+// findSurface returns the surface: the one that this instance knows, that set-up stored, that is configured, or that
+// the server shows. Set-up determines it anew, because another server may answer by now; health does so if a gateway
+// may have been configured since.
 func (b *backend) findSurface() (*surface, error) {
 	known := b.found
 	if b.Op == abi.OpSetupScope || b.Op == abi.OpHealth && known != nil && known.gateway {
@@ -62,7 +62,7 @@ func (b *backend) findSurface() (*surface, error) {
 	return known, err
 }
 
-// lookForSurface asks the server. What the configuration says is not asked for.
+// lookForSurface queries the server for what the configuration does not say.
 func (b *backend) lookForSurface() (*surface, error) {
 	found := &surface{api: apiOSS}
 	switch b.api {
@@ -96,7 +96,7 @@ func (b *backend) lookForSurface() (*surface, error) {
 			return found, err
 		}
 	}
-	// The platform does not promise to show its document. It does answer a ping.
+	// The platform may not show its document, but it answers a ping.
 	b.surface = hostedPlatform()
 	if _, err := b.send(request{route: "platform_ping"}); err != nil {
 		e := abi.AsError(err)
@@ -109,7 +109,7 @@ func (b *backend) lookForSurface() (*surface, error) {
 	return b.surface, nil
 }
 
-// lookAtCapabilities asks what a server has beyond mem0's own, which knows no such route.
+// lookAtCapabilities queries what a server has beyond mem0's own, which does not have this route.
 func (b *backend) lookAtCapabilities(f *surface) error {
 	head, body, err := b.exchange(request{route: "capabilities"})
 	switch {
@@ -143,7 +143,7 @@ func readCapabilities(body abi.Raw) *surface {
 	return f
 }
 
-// offered refuses what the configuration asks for and this server lacks, and names the server that has it.
+// offered rejects configured features that this server lacks, and names the server that has them.
 //
 // Errors: unsupported.
 func (b *backend) offered() error {
@@ -205,8 +205,8 @@ func (f *surface) queryModes() []string {
 	return modes
 }
 
-// readOpenAPI looks for the routes of either surface and for the field rerank. more says that there are capabilities to
-// ask for.
+// readOpenAPI looks for the routes of either surface and for the field rerank. more says that the server has a route
+// for capabilities.
 func readOpenAPI(body abi.Raw) (f *surface, more bool) {
 	var memories, search, platform bool
 	for _, path := range wire.Members(wire.At(body, "paths")) {
@@ -225,7 +225,7 @@ func readOpenAPI(body abi.Raw) (f *surface, more bool) {
 	return f, more
 }
 
-// lookAtStore reads the server's configuration. Of it only names are kept: a connection_string in it is not redacted.
+// lookAtStore reads the server's configuration. It keeps only names, because a connection_string in it is not redacted.
 func (b *backend) lookAtStore() error {
 	body, err := b.ask(request{route: "configuration"})
 	if err != nil {
@@ -247,7 +247,7 @@ func (b *backend) lookAtStore() error {
 	return nil
 }
 
-// exact says whether an empty answer of a filtered search proves that there is nothing.
+// exact reports whether an empty answer of a filtered search proves that there is nothing.
 func (b *backend) exact() bool {
 	if b.exactSearch == "auto" {
 		return b.surface.exact
@@ -255,25 +255,25 @@ func (b *backend) exact() bool {
 	return b.exactSearch == "yes"
 }
 
-// labelFilter is how the vector store applies a filter on metadata.
+// labelFilter says how the vector store applies a filter on metadata.
 func (f *surface) labelFilter() string {
 	switch f.store {
 	case apiPlatform, "pgvector", "qdrant", "opensearch", "milvus", "faiss", "mongodb", "cassandra":
-		return string(abi.FilterHard) // the last three filter behind the search: fewer results, none that does not fit
+		return string(abi.FilterHard) // the last three filter after the search: fewer results, but only matching ones
 	case "weaviate":
-		return string(abi.FilterNone) // drops filters on metadata
+		return string(abi.FilterNone) // ignores filters on metadata
 	}
 	return "unverified"
 }
 
-// keep writes the surface into the scope's state.
+// keep stores the surface in the scope's state.
 func (f *surface) keep(c *sdk.Call) error {
 	kept := wire.Object{"api", f.api, "store", f.store, "exact", f.exact, "gateway", f.gateway, "rerank", f.rerank,
 		"dated", f.dated, "semantic_only", f.semanticOnly, "entities", f.entities}
 	return c.Put(surfaceKey, kept.JSON(), sdk.AnyVersion)
 }
 
-// readSurface is the surface that keep wrote, nil if there is none.
+// readSurface returns the stored surface, nil if there is none.
 func readSurface(kept abi.Raw) *surface {
 	f := new(surface)
 	if wire.Check(kept) == nil {

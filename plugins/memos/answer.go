@@ -9,14 +9,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// backend is MemOS as one operation sees it, with the scope's cube.
+// backend is MemOS during one operation, with the scope's cube.
 type backend struct {
 	*sdk.Call
 	*settings
 	cube string
 }
 
-// opened is an operation on a backend as the sdk serves it.
+// opened adapts an operation on a backend to the sdk.
 func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
 	return func(c *sdk.Call, in In) (out Out, err error) {
 		s, err := sdk.Settings(c, parseSettings)
@@ -27,12 +27,12 @@ func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Ca
 	}
 }
 
-// answer is MemOS's envelope {code, message, data} (api/product_models.py: BaseResponse), and the body that it came in.
+// answer is MemOS's envelope {code, message, data} (api/product_models.py: BaseResponse), with its unparsed body.
 type answer struct {
 	body    abi.Raw
 	code    int64
 	message string
-	// data is nil where the envelope has none, or null.
+	// data is nil if the envelope has none, or null.
 	data abi.Raw
 }
 
@@ -68,7 +68,7 @@ func (b *backend) send(r abi.HTTPRequest, body []byte) (*answer, error) {
 	return b.sendFor(r, body, nil)
 }
 
-// sendFor is send that reads data into places of its own.
+// sendFor is send that reads data into the caller's places.
 func (b *backend) sendFor(r abi.HTTPRequest, body []byte, data any) (*answer, error) {
 	head, text, err := b.HTTP(r, body)
 	if err != nil {
@@ -87,8 +87,8 @@ func (b *backend) sendFor(r abi.HTTPRequest, body []byte, data any) (*answer, er
 	return a, nil
 }
 
-// openAnswer reads an envelope; GET /health has none and reads as one of code 200. data is the place for what is in it,
-// nil for the field of the answer.
+// openAnswer reads an envelope; GET /health has none and is read as one with code 200. data is the place for the
+// envelope's data, nil for the answer's field.
 func openAnswer(body abi.Raw, data any) (a *answer, ok bool) {
 	a = &answer{body: body, code: 200}
 	if data == nil {
@@ -102,14 +102,14 @@ func openAnswer(body abi.Raw, data any) (a *answer, ok bool) {
 	return a, err == nil
 }
 
-// raced is the text of a KeyError in neo4j.py, _parse_node: Neo4j lists a node that another transaction is deleting
-// without its properties, and each node that MemOS writes has an id.
+// raced is the text of a KeyError in neo4j.py, _parse_node: Neo4j lists a node without its properties while another
+// transaction deletes it, and every node that MemOS writes has an id.
 const raced = "'id'"
 
 // reasonRace is the reason of an error with the text raced.
 const reasonRace = "list_raced"
 
-// refusal is the error of a status that is not 200 (api/exceptions.py).
+// refusal returns the error for a status other than 200 (api/exceptions.py).
 func refusal(route string, head *abi.HTTPResponse, a *answer) error {
 	message := a.message
 	if message == "" {
@@ -139,7 +139,7 @@ func refusal(route string, head *abi.HTTPResponse, a *answer) error {
 	return e
 }
 
-// storeDown says whether a 500 holds the graph driver's words for a lost connection.
+// storeDown reports whether a 500 contains the graph driver's message about a lost connection.
 func storeDown(message string) bool {
 	for _, word := range []string{"connect", "Connection", "ServiceUnavailable", "SessionExpired",
 		"Unable to retrieve routing"} {
@@ -150,19 +150,19 @@ func storeDown(message string) bool {
 	return false
 }
 
-// failure is an error that keeps what the server said.
+// failure returns an error that contains the server's answer.
 func failure(code abi.Code, route string, status int64, message string, body abi.Raw) *abi.Error {
 	e := abi.NewError(code, route+": "+message)
 	e.Route, e.Native = route, sdk.Native(status, body)
 	return e
 }
 
-// unusable is the error of an answer of status 200 that does not hold what it should.
+// unusable returns the error for an answer of status 200 without the expected content.
 func unusable(route string, a *answer, what string) *abi.Error {
 	return sdk.Unusable(route, 200, a.body, "is not one of MemOS: "+what)
 }
 
-// breach is the error of an item that belongs to somebody else.
+// breach returns the error for an item of another scope.
 func breach(route string, a *answer, cube, found string) *abi.Error {
 	return failure(abi.CodeIsolationBreach, route, 200,
 		"asked for cube "+cube+", and the answer holds an item of "+strconv.Quote(found), a.body).

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// The write profiles, as add_mode names them.
+// The write profiles, named after the values of add_mode.
 const (
 	profileAsync = "async"
 	profileFast  = "sync/fast"
@@ -23,14 +23,14 @@ const (
 	searchMixture = "mixture"
 )
 
-// When a message's name is put before its text, as name_prefix says.
+// When a message's name is written before its text (name_prefix).
 const (
 	prefixAuto   = "auto"
 	prefixAlways = "always"
 	prefixNever  = "never"
 )
 
-// settings is the operator's block. The host lays the schema's defaults under it.
+// settings is the operator's block, merged over the schema's defaults by the host.
 type settings struct {
 	config          *abi.GuestConfig
 	addMode         string
@@ -48,19 +48,18 @@ type settings struct {
 	stallAfterMS    int64
 	feedbackEnabled bool
 	feedbackMode    string
-	// template makes cube ids, where one is configured.
+	// template makes cube ids, if one is configured.
 	template *idtemplate.Template
-	// readable are other cubes that a search reads, too.
+	// readable are other cubes that a search also reads.
 	readable []string
 
-	// headers go with every request, jsonHeaders with those that have a body.
+	// headers are sent with every request, jsonHeaders with those that have a body.
 	headers, jsonHeaders map[string]string
-	// verified is a cache: the probe that found cubes kept apart. It says nothing about a scope.
+	// verified is a cache: the probe found that cubes are separated. It does not depend on the scope.
 	verified *verdict
 }
 
-// parseSettings reads the block. The values before it are the schema's defaults, for a host that does not lay them
-// under.
+// parseSettings reads the block. The initial values are the schema's defaults, for hosts that do not merge them.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{config: config, addMode: profileAsync, searchMode: searchFast, graphStore: "neo4j-community",
 		limits: limits{10, 6, 6, 3}, namePrefix: prefixAlways, dedup: "mmr", rerank: true, readBack: true,
@@ -89,26 +88,26 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	}
 	s.shareGroups = share == "groups"
 	if s.sourceDesign = config.Profile == abi.ProfileSourceDesign; s.sourceDesign {
-		// Adds and searches with what the design names, with nothing looked up after them.
+		// Adds and searches with the design's parameters, without look-ups after them.
 		s.readBack, s.isolationProbe, s.shareGroups, s.namePrefix = false, false, false, prefixNever
 	}
 	return s, nil
 }
 
-// trace begins the trace of an operation.
+// trace starts the trace of an operation.
 func (s *settings) trace(native string) *abi.Trace {
 	return &abi.Trace{BackendName: s.config.Provider, NativeOperation: native}
 }
 
-// async says whether an LLM works on a write after it was answered.
+// async reports whether an LLM processes a write after it was answered.
 func (s *settings) async() bool { return s.addMode == profileAsync }
 
-// keepsInfo says whether the request's info is found on the final memories: always in the sync profiles; after async
+// keepsInfo reports whether the final memories contain the request's info: always in the sync profiles; after async
 // extraction only on the stores whose handler copies it (mem_read_handler.py).
 func (s *settings) keepsInfo() bool {
 	return !s.async() || s.graphStore == "postgres" || s.graphStore == "polardb"
 }
 
-// filters says whether the store applies a filter in search and get_memory: postgres ignores it
+// filters reports whether the store applies a filter in search and get_memory: postgres ignores it
 // (graph_dbs/postgres.py).
 func (s *settings) filters() bool { return s.graphStore != "postgres" }

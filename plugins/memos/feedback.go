@@ -51,7 +51,7 @@ func applyFeedback(b *backend, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, err
 }
 
 func (b *backend) feedbackBody(r *abi.MemoryFeedback) wire.Object {
-	history := []wire.Object{} // the key must be there, or the server refuses the request
+	history := []wire.Object{} // the key is required, or the server rejects the request
 	for _, m := range r.History {
 		if m.Content != nil && m.Role != abi.RoleTool {
 			history = append(history, wire.Object{"role", string(m.Role), "content", *m.Content})
@@ -63,7 +63,8 @@ func (b *backend) feedbackBody(r *abi.MemoryFeedback) wire.Object {
 		"info", wire.Object{"mh_event_id", r.FeedbackID}, "history", history}
 }
 
-// readRecord reads data, [{answer, record: {add: [{id}], update: [{id, archived_id}]}}], into the ids of what is new.
+// readRecord reads data, [{answer, record: {add: [{id}], update: [{id, archived_id}]}}], and returns the ids of new
+// memories.
 func readRecord(a *answer) []string {
 	ids := []string{}
 	for _, one := range wire.Items(a.data) {

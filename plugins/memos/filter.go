@@ -10,17 +10,17 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// filter is a condition on memories in the only form that the server accepts: {"and":[...]} or {"or":[...]} at
-// the top. A bare object is read as a map of filters by cube and ignored in silence; nested and/or, null and an
-// unknown operator find nothing or everything.
+// filter is a condition on memories in the only form that the server accepts: {"and":[...]} or {"or":[...]} at the top.
+// A bare object is read as a map of filters by cube and silently ignored; nested and/or, null and an unknown operator
+// match nothing or everything.
 type filter struct {
-	// any: one condition is enough.
+	// any: one condition suffices.
 	any   bool
 	conds []cond
 }
 
-// cond is a field with a value, or with an operator and a value. Keys are memhost's own or checked: the server writes
-// them into its query's text.
+// cond is a field with a value, or with an operator and a value. Keys are memhost's own or checked, because the server
+// writes them into its query's text.
 type cond struct {
 	key, op string
 	value   abi.Raw
@@ -28,7 +28,7 @@ type cond struct {
 
 func is(key, value string) cond { return cond{key: key, value: sdk.Text(value)} }
 
-// value is the request's field "filter", nil without conditions.
+// value returns the request's field "filter", nil without conditions.
 func (f filter) value() any {
 	if len(f.conds) == 0 {
 		return nil
@@ -45,8 +45,8 @@ func (f filter) value() any {
 	return wire.Object{name, conds}
 }
 
-// met says whether an item carries every field of an "and" filter with its value. Fields with operators are the
-// server's to judge.
+// met reports whether an item has every field of an "and" filter with its value. Fields with operators are left to the
+// server.
 func (f filter) met(m *item) bool {
 	for _, c := range f.conds {
 		have := m.label(c.key)
@@ -67,16 +67,16 @@ func sameScalar(a, b abi.Raw) bool {
 	return strings.TrimSpace(string(a)) == strings.TrimSpace(string(b))
 }
 
-// asked is what a retrieval filters by.
-type asked struct {
+// labelFilter is the filter of a retrieval.
+type labelFilter struct {
 	filter
-	// applied says for each label and filter of the request how it takes effect.
+	// applied says for each label and filter of the request how it is applied.
 	applied  map[string]string
 	warnings []string
 }
 
-// mode is the weakest of the ways in which the labels take effect; none without labels.
-func (a *asked) mode() abi.FilterMode {
+// mode returns the weakest way in which the labels are applied; none without labels.
+func (a *labelFilter) mode() abi.FilterMode {
 	mode := abi.FilterNone
 	for _, how := range a.applied {
 		switch how {
@@ -93,8 +93,8 @@ func (a *asked) mode() abi.FilterMode {
 	return mode
 }
 
-// add puts a condition and says how it takes effect.
-func (a *asked) add(name, how string, c cond) {
+// add adds a condition and records how it is applied.
+func (a *labelFilter) add(name, how string, c cond) {
 	sdk.Put(&a.applied, name, how)
 	if how != string(abi.FilterNone) {
 		a.conds = append(a.conds, c)
@@ -108,8 +108,8 @@ func (a *asked) add(name, how string, c cond) {
 // fine and mixture a recall over the graph ignores the filter, so there it is "semantic".
 //
 // Errors: invalid_argument for a filter of another shape than name to text, number or truth value.
-func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
-	a, context := new(asked), r.Context
+func (s *settings) ask(r *abi.RetrieveRequest) (*labelFilter, error) {
+	a, context := new(labelFilter), r.Context
 	if sdk.CrossContext(r) {
 		context = ""
 	}
@@ -128,7 +128,7 @@ func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
 		case s.keepsInfo():
 			a.add(l.name, hard, is("mh_"+l.name, l.value))
 		case s.sourceDesign:
-			sdk.Put(&a.applied, l.name, string(abi.FilterNone)) // custom_tags are in no field that a filter finds
+			sdk.Put(&a.applied, l.name, string(abi.FilterNone)) // no field that a filter can match contains custom_tags
 		case exact && l.name == "scenario":
 			a.add(l.name, hard, is("project_id", labelTriple(r.Scenario, context, r.Attribute)))
 		case exact:
@@ -154,7 +154,7 @@ func (s *settings) ask(r *abi.RetrieveRequest) (*asked, error) {
 }
 
 // askFilters adds the request's filters: session_id, agent_id, and metadata by its name.
-func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string) error {
+func (s *settings) askFilters(a *labelFilter, filters map[string]abi.Raw, hard string) error {
 	for _, name := range abi.SortedKeys(filters) {
 		value := filters[name]
 		if name == "cross_context" {
@@ -192,7 +192,7 @@ func (s *settings) askFilters(a *asked, filters map[string]abi.Raw, hard string)
 	return nil
 }
 
-// plainKey says whether a metadata key can be a field of a node, and be part of a query's text.
+// plainKey reports whether a metadata key can be a field of a node, and part of a query's text.
 func plainKey(key string) bool {
 	if key == "" || len(key) > 64 {
 		return false
@@ -205,11 +205,10 @@ func plainKey(key string) bool {
 	return true
 }
 
-// operators are those that the server knows (graph_dbs/neo4j.py). An unknown one is dropped there in silence, which
-// widens the answer.
+// operators are the server's operators (graph_dbs/neo4j.py). It silently drops an unknown one, which widens the result.
 var operators = []string{"gt", "lt", "gte", "lte", "contains", "in", "like"}
 
-// checkFilter refuses a caller's filter that the server would misread: native_query hands it on.
+// checkFilter rejects a caller's filter that the server would misread; native_query passes filters on.
 //
 // Errors: invalid_argument, with the path.
 func checkFilter(filter abi.Raw) error {

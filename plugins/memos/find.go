@@ -8,16 +8,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// createdSkew is how far the server's clock may be behind the host's: it writes local time without a zone, which is
+// createdSkew is how far the server's clock may lag behind the host's: it writes local time without a zone, which is
 // read as UTC.
 const createdSkew = 12*time.Hour + 10*time.Minute
 
-// findEvent looks for an event whose write was cut off.
-//
-// Sync writes, and raw windows, carry the event's id: absent is absent once the manifest's settle_ms have passed.
-// After async extraction on Neo4j the label is gone: then the task says whether the write arrived, since it is
-// registered before the answer, and else the sources of what was stored since. A write of which neither is left was
-// lost by its extraction, if it came: sending it again makes no double.
+// findEvent looks for an event whose write was interrupted. Memories of sync writes, and raw windows, have the event's
+// id, so absent is certain once the manifest's settle_ms have passed. After async extraction on Neo4j that label is
+// gone: then the task shows whether the write arrived, because the server registers it before it answers, or else the
+// sources of memories stored since. If there is neither, the extraction lost the write, if it arrived at all, and
+// sending it again creates no duplicate.
 func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	out := &abi.FindEventAnswer{Found: "absent"}
 	if b.async() {
@@ -53,10 +52,10 @@ func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error
 	return out, err
 }
 
-// ofEvent is the memories that carry an event's label.
+// ofEvent lists the memories with an event's label.
 func ofEvent(eventID string) filter { return filter{conds: []cond{is("mh_event_id", eventID)}} }
 
-// since is the memories that the server took in after a time.
+// since lists the memories that the server ingested after a time.
 func since(at string) filter {
 	t, err := abi.ParseTime(at)
 	if err != nil {

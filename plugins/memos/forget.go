@@ -39,8 +39,8 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return out, nil
 }
 
-// meant finds the memories that a request means, mixed counts those that have other sources too. all: the whole cube was
-// listed.
+// meant finds the memories that a request covers; mixed counts those that have other sources too. all: the whole cube
+// was listed.
 func (b *backend) meant(r *abi.ForgetRequest) (ids []string, mixed int, all bool, err error) {
 	for page := int64(1); page <= inventoryPages; page++ {
 		groups, a, err := b.list(listing{cube: b.cube, page: page, size: inventorySize})
@@ -67,7 +67,7 @@ func (b *backend) meant(r *abi.ForgetRequest) (ids []string, mixed int, all bool
 	return ids, mixed, false, nil
 }
 
-// meant reports whether a request means a memory: as a whole, or some of the events that it was made from.
+// meant reports whether a request covers a memory: as a whole, or some of the events behind it.
 func (m *item) meant(r *abi.ForgetRequest) (whole, part bool) {
 	if slices.Contains(r.NativeIDs, m.id) || r.SessionID != "" && m.sessionID == sessionOf(r.SessionID) {
 		return true, true
@@ -86,7 +86,7 @@ func (m *item) meant(r *abi.ForgetRequest) (whole, part bool) {
 	return whole, part
 }
 
-// meantByTime is meant for a range of time. After async extraction the event's time is in the sources only.
+// meantByTime is meant for a time range. After async extraction the event's time is only in the sources.
 func (m *item) meantByTime(r *abi.ForgetRequest) (whole, part bool) {
 	times := []string{}
 	for _, s := range m.sources {

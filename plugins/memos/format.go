@@ -30,7 +30,8 @@ func (s *settings) fit(c *sdk.Call, items []*item, budget abi.ContextBudget) sdk
 	return sdk.ContextOf(s.config, c.Scope).FitShares(c, blocks, groups, weights, budget)
 }
 
-// block is one memory. Times are said, when the user said it, or else ingested, when MemOS took it in.
+// block returns one memory for the prompt. Times are said, when the user said it, or else ingested, when MemOS ingested
+// it.
 func (s *settings) block(m *item, id string) sdk.Block {
 	var facts []string
 	if m.kind != "" {

@@ -6,9 +6,9 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// health asks the web process, then the graph database and the embedder by the isolation probe, without writing: GET
-// /health says healthy with the database stopped. The version there is a constant that has nothing to do with the
-// release, so none is told.
+// health checks the web process, then the graph database and the embedder by the isolation probe, without writing: GET
+// /health says healthy even if the database is down. The version there is a constant unrelated to the release, so
+// health reports none.
 func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: b.config.Provider, ConsistencyModel: "immediate",
 		Isolation: "unverified", PetObservability: "partial",
@@ -55,7 +55,7 @@ func unavailable(h *abi.BackendHealth, err error) *abi.BackendHealth {
 	return h
 }
 
-// profile says what the write profile costs (single_cube.py, mem_read_handler.py).
+// profile describes the cost of the write profile (single_cube.py, mem_read_handler.py).
 func (s *settings) profile() string {
 	lost := ""
 	if s.graphStore == "neo4j" && s.addMode != profileFast {

@@ -11,8 +11,8 @@ import (
 // inventorySize and inventoryPages bound what an inventory lists.
 const inventorySize, inventoryPages = 100, 100
 
-// inventory lists the cube's memories, archived ones too, and counts them by native type. MemOS lists a memory that
-// feedback wrote twice under one id, once as WorkingMemory; it counts once, under the other type.
+// inventory lists the cube's memories, including archived ones, and counts them by native type. MemOS lists a memory
+// that feedback wrote twice under one id, once as WorkingMemory; it counts once, under the other type.
 func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 	out := &abi.Inventory{Kinds: []abi.InventoryKind{}, Complete: true, Quiescent: true,
 		Trace: b.trace("POST /product/get_memory")}
@@ -57,8 +57,7 @@ func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 
 const workingMemory = "WorkingMemory"
 
-// version is what an inventory keeps of a memory. It does not refer to the page that the memory came in, which is
-// thereby free to be collected.
+// version returns what an inventory keeps of a memory, as a copy, so that the page's memory can be freed.
 type version struct{ kind, text string }
 
 func (m *item) asVersion() version {

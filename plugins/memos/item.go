@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// groupNames are the memories' groups in search and get_memory, in the order in which a context shows them.
+// groupNames are the names of the groups in search and get_memory, in the order in which a context shows them.
 var groupNames = []string{"text_mem", "pref_mem", "tool_mem", "skill_mem"}
 
 // group is one list of a cube's memories.
@@ -19,37 +19,38 @@ type group struct {
 	name  string
 	cube  string
 	items []*item
-	// total is total_nodes; -1 where the answer does not say (text_mem of search).
+	// total is total_nodes; -1 if the answer does not contain it (text_mem of search).
 	total int64
-	kind  wirejson.Type // of memories, which is a list
+	kind  wirejson.Type // of memories; it must be a list
 }
 
 // item is one memory: {id, memory, metadata}.
 type item struct {
 	id, memory string
-	// group is the name of the list that holds it, and pointer where it is in the answer: /data/text_mem/0/memories/3.
+	// group is the name of the list that contains it, and pointer its JSON Pointer in the answer:
+	// /data/text_mem/0/memories/3.
 	group, pointer string
 
 	kind, userID, sessionID, status  string
 	createdAt, updatedAt, vectorSync string
 	relativity                       *float64
-	version                          float64 // some stores write it with a point
+	version                          float64 // some stores write it with a decimal point
 	tags, covered                    []string
 	sources                          []*source
 	// event and eventTime are labels that memhost sent.
 	event, eventTime string
-	// native is the memory as it came.
+	// native is the unchanged memory.
 	native wire.Element
 }
 
 // groupReader reads the groups of search or get_memory.
 type groupReader struct {
-	lists  [4][]*group // by their names' place in groupNames
+	lists  [4][]*group // by index in groupNames
 	kinds  [4]wirejson.Type
 	broken bool
 }
 
-// fields are the places of the members of data.
+// fields returns the places of the members of data.
 func (r *groupReader) fields() (places wire.Fields) {
 	for i, name := range groupNames {
 		places = append(places, name, wire.Typed{Type: &r.kinds[i], Place: wire.Each(func(e wire.Element) wire.Fields {
@@ -65,10 +66,10 @@ func (r *groupReader) fields() (places wire.Fields) {
 	return places
 }
 
-// groups are those that were read of an answer, in the order of groupNames.
+// groups returns the groups that were read, in the order of groupNames.
 //
-// Errors: backend when data is no such thing, isolation_breach for an item of another cube than those given; any
-// cube is right where cube is empty. others are cubes of whatever user.
+// Errors: backend if data has another form, isolation_breach for an item of a cube other than those given; if cube is
+// empty, any cube is accepted. others are further accepted cubes, of any user.
 func (r *groupReader) groups(route string, a *answer, cube string, others ...string) ([]*group, error) {
 	groups := slices.Concat(r.lists[:]...)
 	for _, kind := range r.kinds {
@@ -102,8 +103,8 @@ func (r *groupReader) groups(route string, a *answer, cube string, others ...str
 	return groups, nil
 }
 
-// fields are the places of a group's members. pointer is where its items are in the answer, up to their number. broken
-// is set for an item that is none.
+// fields returns the places of a group's members. pointer is the JSON Pointer to its items, up to their number. broken
+// is set for an invalid item.
 func (g *group) fields(pointer string, broken *bool) wire.Fields {
 	return wire.Fields{"cube_id", &g.cube, "total_nodes", &g.total,
 		"memories", wire.Typed{Type: &g.kind, Place: wire.Each(func(e wire.Element) wire.Fields {
@@ -117,8 +118,8 @@ func (g *group) fields(pointer string, broken *bool) wire.Fields {
 		})}}
 }
 
-// fields are the places of a memory's members. What is of another type than expected is left out. Labels are at the
-// top of metadata on Neo4j, under metadata.info elsewhere.
+// fields returns the places of a memory's members. Values of unexpected types are left out. Labels are at the top of
+// metadata on Neo4j, under metadata.info elsewhere.
 func (m *item) fields() wire.Fields {
 	return wire.Fields{"id", &m.id, "memory", &m.memory, "metadata", wire.Fields{"memory_type", &m.kind,
 		"user_id", &m.userID, "session_id", &m.sessionID, "status", &m.status, "created_at", &m.createdAt,
@@ -135,7 +136,7 @@ func readItem(native abi.Raw) *item {
 	return m
 }
 
-// label is a field that memhost sent, nil if there is none.
+// label returns a field that memhost sent, nil if there is none.
 func (m *item) label(key string) abi.Raw {
 	if value := wire.At(m.native.Raw(), "metadata", "info", key); value != nil {
 		return value
@@ -143,22 +144,22 @@ func (m *item) label(key string) abi.Raw {
 	return wire.At(m.native.Raw(), "metadata", key)
 }
 
-// raw says whether the item is a raw window that no LLM has worked on: sync/fast for good, async until its extraction
-// is done.
+// raw reports whether the item is a raw window that no LLM has processed: permanently in sync/fast, in async until its
+// extraction is done.
 func (m *item) raw() bool { return slices.Contains(m.tags, "mode:fast") }
 
-// fallback says whether the item is a raw window that stayed because the LLM failed: no tag, and the text begins as a
-// window does, "user: [".
+// fallback reports whether the item is a raw window that remained because the LLM failed: it has no tag, and its text
+// begins as a window's, "user: [".
 func (m *item) fallback() bool { return len(m.tags) == 0 && windowText(m.memory) }
 
-// windowText says whether a memory's text is a raw window: role, blank, time in brackets
+// windowText reports whether a memory's text is a raw window: role, blank, time in brackets
 // (mem_reader/multi_modal_struct.py).
 func windowText(text string) bool {
 	role, rest, found := strings.Cut(text, ": ")
 	return found && strings.HasPrefix(rest, "[") && (role == "user" || role == "assistant" || role == "tool")
 }
 
-// events are the ids of the events that a memory came from: by its sources, and by the label where that is kept.
+// events returns the ids of a memory's events: from its sources, and from the label if it is kept.
 func (m *item) events() (ids []string) {
 	add := func(id string) {
 		if id != "" && !slices.Contains(ids, id) {
@@ -172,7 +173,7 @@ func (m *item) events() (ids []string) {
 	return ids
 }
 
-// evidence is what the server says of the item and nothing else.
+// evidence returns the server's data about the item.
 func (m *item) evidence(rank int, scored bool) abi.Evidence {
 	e := abi.Evidence{Rank: int64(rank), Group: m.group, NativeID: m.id, NativeType: m.kind, Text: m.memory,
 		SourceEventIDs: m.events()}
@@ -191,7 +192,7 @@ func (m *item) evidence(rank int, scored bool) abi.Evidence {
 	return e
 }
 
-// said is when what the memory says was said: the newest time among its sources, as it was sent, else its event's.
+// said returns when the content was said: the newest time among its sources, as sent, else its event's.
 func (m *item) said() string {
 	said, newest := m.eventTime, time.Time{}
 	for _, s := range m.sources {
@@ -202,7 +203,8 @@ func (m *item) said() string {
 	return said
 }
 
-// listing asks POST /product/get_memory for a cube's memories. Archived ones are among them, deleted ones are not.
+// listing is a request to POST /product/get_memory for a cube's memories. The list includes archived ones, but not
+// deleted ones.
 type listing struct {
 	cube   string
 	filter filter
@@ -212,7 +214,7 @@ type listing struct {
 	textOnly bool
 }
 
-// listTries is how often a page is asked for when the list meets memories that are being deleted.
+// listTries is how often a page is requested if the list contains memories that are being deleted.
 const listTries = 3
 
 // list is one page of a cube's memories.
@@ -229,13 +231,13 @@ func (b *backend) list(l listing) (groups []*group, a *answer, err error) {
 	return groups, a, err
 }
 
-// count is how many memories of the scope fit.
+// count returns how many memories of the scope match.
 func (b *backend) count(f filter) (int64, error) {
 	groups, _, err := b.list(listing{cube: b.cube, filter: f, page: 1, size: 1})
 	return total(groups), err
 }
 
-// total is how many nodes the groups count together.
+// total returns how many nodes the groups report in total.
 func total(groups []*group) (sum int64) {
 	for _, g := range groups {
 		sum += max(g.total, int64(len(g.items)))

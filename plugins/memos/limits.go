@@ -8,11 +8,11 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// limits are the four groups' own limits of a search. There is none over all, and of tool memories up to twice as
-// many come: schemas and trajectories are searched apart.
+// limits are the limits of a search for the four groups. There is no overall limit, and up to twice as many tool
+// memories are returned, because schemas and trajectories are searched separately.
 type limits struct{ text, pref, tool, skill int64 }
 
-// mostItems bounds what is asked of one search, whatever max_items says.
+// mostItems is the maximum requested from one search, whatever max_items says.
 const mostItems = 500
 
 // limitsFor are the groups' limits of a search. What a budget has room for is asked of the text group, or with share:
@@ -40,7 +40,7 @@ func (b *backend) limitsFor(budget abi.ContextBudget) limits {
 	return l
 }
 
-// shown is the budget of the formatter: max_items has counted the text group when it was asked for.
+// shown returns the budget for the formatter: max_items already limited the text group in the request.
 func (s *settings) shown(budget abi.ContextBudget) abi.ContextBudget {
 	if budget.MaxItems != nil && *budget.MaxItems > 0 && !s.shareGroups {
 		budget.MaxItems = nil
@@ -48,8 +48,8 @@ func (s *settings) shown(budget abi.ContextBudget) abi.ContextBudget {
 	return budget
 }
 
-// shares are the groups of items, and the share of each group in a budget: the proportion of its configured limit, and
-// for the text group at least half. With the limits 10, 6, 6, 3: 15 to 6 to 6 to 3.
+// shares returns the items' groups, and each group's share of a budget: in proportion to its configured limit, with at
+// least half for the text group. With the limits 10, 6, 6, 3: 15 to 6 to 6 to 3.
 func (l limits) shares(items []*item) (groups []int, weights []int64) {
 	groups = make([]int, len(items))
 	for i, m := range items {
@@ -58,7 +58,7 @@ func (l limits) shares(items []*item) (groups []int, weights []int64) {
 	return groups, []int64{max(l.text, l.pref+l.tool+l.skill), l.pref, l.tool, l.skill} // as in groupNames
 }
 
-// first are the n items that have a share in max_items, in their own order; all without n.
+// first returns the n items that max_items selects by the groups' shares, in their own order; all without n.
 func (l limits) first(items []*item, n *int64) []*item {
 	if n == nil || int64(len(items)) <= *n {
 		return items
@@ -73,8 +73,8 @@ func (l limits) first(items []*item, n *int64) []*item {
 	return kept
 }
 
-// fields are the limits as POST /product/search takes them. A group with none is switched off. The design of the
-// adapter names three of the fields; the server has defaults for the others.
+// fields returns the limits for POST /product/search. A limit of 0 switches a group off. The adapter's published design
+// names three of the fields; the server has defaults for the others.
 func (l limits) fields(sourceDesign bool) wire.Object {
 	if sourceDesign {
 		return wire.Object{"top_k", l.text, "include_preference", true, "search_tool_memory", l.tool > 0}
@@ -83,7 +83,7 @@ func (l limits) fields(sourceDesign bool) wire.Object {
 		"include_preference", l.pref > 0, "search_tool_memory", l.tool > 0, "include_skill_memory", l.skill > 0}
 }
 
-// report says in a trace which limits a search had. What was sent for max_items is top_k, and counts text memories; the
+// report adds a search's limits to a trace. The number sent for max_items is top_k, which counts text memories; the
 // others are in effective.
 func (q *query) report(t *abi.Trace) {
 	l := q.limits

@@ -1,7 +1,5 @@
-// Package main is the provider memos: MemOS (MemTensor/MemOS) over its /product routes, one cube for each scope.
-//
-// Facts about the server carry their source: a route, or a file of MemOS (package MemoryOS 2.0.33) such as
-// single_cube.py.
+// Package main is the provider memos: MemOS (MemTensor/MemOS) by its /product routes, with one cube per scope. Facts
+// about the server name their source: a route, or a file of MemOS (package MemoryOS 2.0.33) such as single_cube.py.
 package main
 
 import "github.com/memhost/memhost/sdk"

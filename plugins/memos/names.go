@@ -5,15 +5,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// keyName holds the first name of a user that the scope has seen, keyNames is written once another one has followed.
+// keyName holds the first user name that the scope has seen; keyNames is written once there is another.
 const (
 	keyName  = "user_name"
 	keyNames = "user_names"
 )
 
-// namesSpeakers reports whether the messages of an event have their names before their text, since MemOS drops names
-// and would remember of two people as of one. With name_prefix auto that is so from the event on in which a second name
-// occurs among the scope's users.
+// namesSpeakers reports whether an event's messages have their names before their text: MemOS drops names and would
+// treat two people as one. With name_prefix auto it returns true from the event in which a second user name occurs in
+// the scope.
 func (b *backend) namesSpeakers(e *abi.MemoryEvent) (bool, error) {
 	if b.namePrefix != prefixAuto {
 		return b.namePrefix == prefixAlways, nil

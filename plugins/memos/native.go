@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// queryNames are the native queries. Each reads; the chat and suggestion routes call an LLM and partly write, so they
-// are not among them.
+// queryNames are the native queries, which are all reads. The chat and suggestion routes are not included, because they
+// call an LLM and partly write.
 var queryNames = []string{"search", "get_memory", "get_memory_dashboard", "get_all", "exist_mem_cube_id", "scheduler_status",
 	"scheduler_allstatus"}
 
@@ -57,12 +57,12 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	return &abi.NativeQueryResult{Name: r.Name, Result: a.body, Trace: b.trace(r.Name)}, nil
 }
 
-// searchFields are the fields of APISearchRequest that a caller may set beside query and filter. The others name cubes
-// and users, call a model, write, or are read by nothing (threshold).
+// searchFields are the fields of APISearchRequest that a caller may set in addition to query and filter. The others
+// name cubes and users, call a model, write, or have no effect (threshold).
 var searchFields = []string{"top_k", "pref_top_k", "tool_mem_top_k", "skill_mem_top_k", "include_preference",
 	"search_tool_memory", "include_skill_memory", "search_memory_type", "relativity", "dedup", "rerank", "session_id"}
 
-// querySearch is one search of mode fast with the server's own defaults.
+// querySearch runs one search of mode fast with the server's own defaults.
 func (b *backend) querySearch(params map[string]abi.Raw) (*answer, error) {
 	body := wire.Object{"user_id", b.cube, "readable_cube_ids", []string{b.cube}, "mode", searchFast,
 		"internet_search", false}
@@ -89,7 +89,7 @@ func (b *backend) querySearch(params map[string]abi.Raw) (*answer, error) {
 	return a, err
 }
 
-// queryMemories is a listing of the cube with the caller's filter and page.
+// queryMemories lists the cube with the caller's filter and page.
 func (b *backend) queryMemories(route string, params map[string]abi.Raw) (*answer, error) {
 	if f := params["filter"]; len(f) > 0 {
 		if err := checkFilter(f); err != nil {
@@ -143,7 +143,7 @@ func (b *backend) deleteMemories(list abi.Raw) (*abi.MutationReceipt, error) {
 	return b.deleteAll(ids)
 }
 
-// deleteAll deletes memories that are all of the scope.
+// deleteAll deletes memories after checking that all belong to the scope.
 func (b *backend) deleteAll(ids []string) (*abi.MutationReceipt, error) {
 	if len(ids) == 0 || slices.Contains(ids, "") {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "params.ids: want at least one id")

@@ -8,16 +8,16 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// canaryText is the one memory of canary cube a.
+// canaryText is the text of the only memory in canary cube a.
 const canaryText = "The memhost canary is called Quillfeather and sits in cube a."
 
-// verdict is what the isolation probe found.
+// verdict is the result of the isolation probe.
 type verdict struct {
-	// isolation is filtered or unverified; never hard: a cube is a property of nodes in one database.
+	// isolation is filtered or unverified; never hard: a cube is only a property of nodes in one database.
 	isolation string
-	// leak is the breach that was found, nil for none.
+	// leak is the breach, nil for none.
 	leak *abi.Error
-	// blind: the canary is stored and no search finds it: the embedder does not work.
+	// blind: the canary is stored but no search finds it, so the embedder does not work.
 	blind    bool
 	warnings []string
 }
@@ -68,7 +68,7 @@ func (b *backend) look(v *verdict, mayWrite bool) error {
 	return nil
 }
 
-// emptyCube lists cube b, which is never written: whatever is in it belongs to another scope. It also proves that the
+// emptyCube lists cube b, which is never written: anything in it belongs to another scope. It also checks that the
 // graph database answers.
 func (b *backend) emptyCube() error {
 	cube := b.canary("b")
@@ -95,7 +95,7 @@ func (b *backend) seesCanary(which string) (bool, error) {
 	return false, err
 }
 
-// plantCanary puts the canary into cube a. One that is there and cannot be found was stored without a vector: it is
+// plantCanary writes the canary to cube a. An existing one that cannot be found was stored without a vector, and is
 // replaced.
 func (b *backend) plantCanary(v *verdict) (bool, error) {
 	cube := b.canary("a")
@@ -126,7 +126,7 @@ func (b *backend) plantCanary(v *verdict) (bool, error) {
 	return false, err
 }
 
-// exists asks whether any node carries the cube's id, soft-deleted ones included.
+// exists checks whether any node has the cube's id, including soft-deleted ones.
 func (b *backend) exists(cube string) (bool, error) {
 	a, err := b.post("exist", wire.Object{"mem_cube_id", cube})
 	if err != nil {

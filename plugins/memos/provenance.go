@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// provenanceLimit is a page when the request names none.
+	// provenanceLimit is the default page size.
 	provenanceLimit = 50
-	// coveredMost is how many of the memories that one replaced are looked up.
+	// coveredMost is the maximum number of replaced memories that are looked up.
 	coveredMost = 16
 )
 
@@ -40,7 +40,7 @@ type origin struct {
 	seen []string
 }
 
-// add takes a memory, once: feedback writes twins.
+// add adds a memory once: feedback writes duplicates.
 func (p *origin) add(m *item) {
 	if !slices.Contains(p.seen, m.id) {
 		p.seen = append(p.seen, m.id)
@@ -49,8 +49,8 @@ func (p *origin) add(m *item) {
 	}
 }
 
-// withoutVector takes metadata.embedding out of a memory: neo4j-community leaves the whole vector there, in POST
-// get_memory alone.
+// withoutVector removes metadata.embedding from a memory: neo4j-community includes the whole vector, in POST get_memory
+// only.
 func withoutVector(memory abi.Raw) abi.Raw {
 	var all wire.Object
 	metadata := wire.Object{}
@@ -69,8 +69,8 @@ func withoutVector(memory abi.Raw) abi.Raw {
 	return all.JSON()
 }
 
-// pageOf adds one page of the cube and sets the next cursor, which is the number of the page that comes next. Of an
-// event only its own memories are added.
+// pageOf adds one page of the cube and sets the cursor to the number of the next page. For an event it adds only the
+// event's memories.
 func (p *origin) pageOf(within filter, r *abi.ProvenanceRequest, event string) error {
 	number, size := int64(1), r.Limit
 	if size == 0 {
@@ -100,8 +100,8 @@ func (p *origin) pageOf(within filter, r *abi.ProvenanceRequest, event string) e
 	return nil
 }
 
-// ofEvent lists the memories of an event by its label. After async extraction on Neo4j that label is gone, and the
-// event is only named in the sources: then the cube is read page by page, and a page may hold none.
+// ofEvent lists the memories of an event by its label. After async extraction on Neo4j that label is gone, and only the
+// sources name the event: then the cube is read page by page, and a page may contain none.
 func (p *origin) ofEvent(r *abi.ProvenanceRequest) error {
 	if r.Cursor == "" || p.keepsInfo() {
 		err := p.pageOf(ofEvent(r.EventID), r, r.EventID)
@@ -115,7 +115,7 @@ func (p *origin) ofEvent(r *abi.ProvenanceRequest) error {
 	return p.pageOf(filter{}, r, r.EventID)
 }
 
-// between lists what the server took in between two times. Event times are not indexed.
+// between lists what the server ingested between two times. Event times are not indexed.
 func (p *origin) between(r *abi.ProvenanceRequest) error {
 	from, _ := abi.ParseTime(r.From)
 	to, _ := abi.ParseTime(r.To)
@@ -127,8 +127,8 @@ func (p *origin) between(r *abi.ProvenanceRequest) error {
 		{key: "created_at", op: "lte", value: sdk.Text(utc(to))}}}, r, "")
 }
 
-// ofMemory gives a memory, those that it covers, and those that cover it. GET /product/get_memory/{id} knows no
-// cubes, so the owner is asked first.
+// ofMemory returns a memory, those that it covers, and those that cover it. GET /product/get_memory/{id} ignores cubes,
+// so the owner is checked first.
 func (p *origin) ofMemory(id string) error {
 	if err := p.own(id); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (p *origin) ofMemory(id string) error {
 	p.add(m)
 	for _, old := range m.covered[:min(len(m.covered), coveredMost)] {
 		if p.own(old) != nil {
-			continue // gone, or never of this scope
+			continue // deleted, or never in this scope
 		}
 		before, err := p.byID(old)
 		if err != nil {
@@ -160,7 +160,7 @@ func (p *origin) ofMemory(id string) error {
 	return err
 }
 
-// groupOf is the group in which a type of memory is listed.
+// groupOf returns the group in which a type of memory is listed.
 func groupOf(kind string) string {
 	switch kind {
 	case "PreferenceMemory":
@@ -173,7 +173,7 @@ func groupOf(kind string) string {
 	return "text_mem"
 }
 
-// byID is one memory of the scope.
+// byID returns one memory of the scope.
 func (b *backend) byID(id string) (*item, error) {
 	a, err := b.send(abi.HTTPRequest{Route: "memory_by_id", Params: map[string]string{"memory_id": id},
 		Headers: b.headers}, nil)
@@ -191,9 +191,9 @@ func (b *backend) byID(id string) (*item, error) {
 	return m, nil
 }
 
-// own makes sure that every id is a memory of the scope's cube.
+// own checks that every id is a memory of the scope's cube.
 //
-// Errors: not_found, whether an id is unknown or another scope's, which the answer does not show.
+// Errors: not_found, both for an unknown id and for another scope's, so that the answer does not reveal which.
 func (b *backend) own(ids ...string) error {
 	owners, err := b.owners(ids)
 	if err != nil {
@@ -208,7 +208,7 @@ func (b *backend) own(ids ...string) error {
 	return nil
 }
 
-// owners asks for the cube of each id; an unknown id has none.
+// owners requests the cube of each id; an unknown id has none.
 func (b *backend) owners(ids []string) (map[string]string, error) {
 	a, err := b.post("owners", wire.Object{"memory_ids", ids})
 	if err != nil {

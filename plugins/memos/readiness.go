@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// marker is what an async write needs later: its event, its session's native id and when it was sent. It travels as a
-// JSON list of texts.
+// marker is what readiness later needs to know about an async write: its event, its session's native id and when it was
+// sent. It is stored as a JSON list of texts.
 type marker struct{ event, session, at string }
 
 func (m marker) String() string {
@@ -24,7 +24,7 @@ func (m marker) String() string {
 	return string(e.Bytes())
 }
 
-// readMarker reads a marker; false when this module did not write it.
+// readMarker reads a marker; false if this module did not write it.
 func readMarker(text string) (m marker, ok bool) {
 	if wire.Check([]byte(text)) != nil {
 		return m, false
@@ -37,39 +37,40 @@ func readMarker(text string) (m marker, ok bool) {
 }
 
 const (
-	// statusCalls is up to how many events are asked about one by one; for more the user's whole list says whether
-	// anything is under way.
+	// statusCalls is the maximum number of events whose status is requested one by one; for more, the user's whole list
+	// shows whether anything is in progress.
 	statusCalls = 32
-	// settleMS is how old a write is before nothing found counts as nothing stored: a task is completed a moment before
-	// its memories can be listed.
+	// settleMS is the age of a write, in ms, at which finding nothing means that nothing was stored: a task is
+	// completed a moment before its memories can be listed.
 	settleMS = 3000
-	// lookSize is a page of the list in which events' memories are looked for. community leaves every vector in it.
+	// lookSize is the page size of the list in which events' memories are searched. neo4j-community includes every
+	// vector in it.
 	lookSize = 50
-	// seekPages is how many of them are read at least before a search for events gives up.
+	// seekPages is the minimum number of pages that are read before a search for events gives up.
 	seekPages = 40
 )
 
-// look is one look at a scope's writes.
-type look struct {
+// readinessCheck is one check of a scope's writes.
+type readinessCheck struct {
 	*backend
 	out *abi.BackendReadiness
-	// done are the events whose task is over, or whose raw text is gone where there is no tracker: their memories must
-	// be there.
+	// done are the events whose memories must exist: their task is finished or, without a tracker, their raw text is
+	// gone.
 	done []marker
 	// raw counts the raw windows that no LLM has replaced yet.
 	raw int64
-	// tracker says whether the server keeps task status: it does only with Redis.
+	// tracker reports whether the server keeps task status, which it does only with Redis.
 	tracker bool
 }
 
-// readiness reports on async writes, by the status of each event's task and by the store: a task that is completed
-// may have stored nothing, and without Redis there is no status at all. Sync writes are there when they are answered.
+// readiness reports on async writes, by the status of each event's task and by the store: a completed task may have
+// stored nothing, and without Redis there is no status at all. Sync writes are complete when they are answered.
 func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	if !b.async() && len(r.Markers) == 0 {
 		return &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "sync writes are stored when they are " +
 			"answered"}, nil
 	}
-	l := &look{backend: b, out: &abi.BackendReadiness{Method: "store probe"}}
+	l := &readinessCheck{backend: b, out: &abi.BackendReadiness{Method: "store probe"}}
 	for _, step := range []func() error{l.countRaw, func() error { return l.tasks(r.Markers) }, l.stored} {
 		if err := step(); err != nil {
 			return nil, err
@@ -79,9 +80,9 @@ func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, erro
 	return l.out, nil
 }
 
-// countRaw counts the raw windows of the cube that still wait for their extraction. In a cube with sync/fast writes
-// too they never go away. postgres ignores the filter, so there the number means nothing.
-func (l *look) countRaw() error {
+// countRaw counts the cube's raw windows that still wait for their extraction. In a cube that also has sync/fast writes
+// they never disappear. postgres ignores the filter, so the number means nothing there.
+func (l *readinessCheck) countRaw() error {
 	if !l.filters() {
 		return nil
 	}
@@ -91,8 +92,8 @@ func (l *look) countRaw() error {
 	return err
 }
 
-// tasks asks for the status of each event's task.
-func (l *look) tasks(texts []string) error {
+// tasks requests the status of each event's task.
+func (l *readinessCheck) tasks(texts []string) error {
 	var markers, absent []marker
 	for _, text := range texts {
 		if m, ok := readMarker(text); ok {
@@ -126,9 +127,9 @@ func (l *look) tasks(texts []string) error {
 	return l.withoutTask(absent)
 }
 
-// together judges many events at once: the list of a user's tasks names none of ours, but it says whether any is
-// under way.
-func (l *look) together(markers []marker) error {
+// together judges many events at once: the list of a user's tasks does not name memhost's, but shows whether any is in
+// progress.
+func (l *readinessCheck) together(markers []marker) error {
 	known, err := l.known()
 	if err != nil {
 		return err
@@ -144,10 +145,10 @@ func (l *look) together(markers []marker) error {
 	return nil
 }
 
-// underWay says whether a task with this status is not over.
+// underWay reports whether a task with this status is unfinished.
 func underWay(status string) bool { return status == "waiting" || status == "in_progress" }
 
-// known are the statuses of all tasks of the scope's cube; none without a tracker.
+// known returns the statuses of all tasks of the scope's cube; none without a tracker.
 func (b *backend) known() ([]string, error) {
 	a, err := b.get("status", abi.QueryParam{Key: "user_id", Value: b.cube})
 	if err != nil {
@@ -156,7 +157,7 @@ func (b *backend) known() ([]string, error) {
 	return statuses(a)
 }
 
-// task is the status of an event's task; empty when the server knows none, "unknown" when its tracker does not answer.
+// task returns the status of an event's task; "" if the server knows none, "unknown" if its tracker does not answer.
 func (b *backend) task(event string) (string, error) {
 	a, err := b.get("status", abi.QueryParam{Key: "user_id", Value: b.cube},
 		abi.QueryParam{Key: "task_id", Value: taskOf(b.cube, event)})
@@ -188,8 +189,8 @@ func statuses(a *answer) (list []string, err error) {
 	return list, nil
 }
 
-// withoutTask judges events of which the server knows no task: it has no Redis, or lost what it knew.
-func (l *look) withoutTask(absent []marker) error {
+// withoutTask judges events without a known task: the server has no Redis, or its data was lost.
+func (l *readinessCheck) withoutTask(absent []marker) error {
 	if len(absent) > 0 && !l.tracker {
 		known, err := l.known()
 		if err != nil {
@@ -212,17 +213,17 @@ func (l *look) withoutTask(absent []marker) error {
 	return nil
 }
 
-func (l *look) warn(warning string) { l.out.Warnings = append(l.out.Warnings, warning) }
+func (l *readinessCheck) warn(warning string) { l.out.Warnings = append(l.out.Warnings, warning) }
 
-func (l *look) pending(m marker) {
+func (l *readinessCheck) pending(m marker) {
 	l.out.EventIDs.Pending = append(l.out.EventIDs.Pending, m.event)
 	if at := l.out.OldestPendingAt; at == "" || l.age(m.at) > l.age(at) {
 		l.out.OldestPendingAt = m.at
 	}
 }
 
-// age is how long ago a marker's write was sent; 0 when a time cannot be read.
-func (l *look) age(at string) time.Duration {
+// age returns how long ago a marker's write was sent; 0 if a time cannot be read.
+func (l *readinessCheck) age(at string) time.Duration {
 	sent, err := abi.ParseTime(at)
 	now, wrong := abi.ParseTime(l.Now)
 	if err != nil || wrong != nil {
@@ -231,8 +232,8 @@ func (l *look) age(at string) time.Duration {
 	return now.Sub(sent)
 }
 
-// stored looks for the memories of the events whose task is over, by their sources, among those of their sessions.
-func (l *look) stored() error {
+// stored looks for the memories of the events whose task is finished, by their sources, in their sessions.
+func (l *readinessCheck) stored() error {
 	if len(l.done) == 0 {
 		return nil
 	}
@@ -267,8 +268,8 @@ func (l *look) stored() error {
 	return nil
 }
 
-// seek lists memories, newest first, until each event has one, and returns the events that have none, and whether all
-// memories were seen. each is called for every memory of one of the events, and keeps nothing of it without a copy.
+// seek lists memories, newest first, until each event has one, and returns the events without one, and whether all
+// memories were seen. each is called for every memory of one of the events, and must copy what it keeps.
 func (b *backend) seek(within filter, events []string, each func(*item)) (open []string, all bool, err error) {
 	open = slices.Clone(events)
 	for page := int64(1); page <= int64(seekPages+len(events)/4); page++ {
@@ -292,8 +293,8 @@ func (b *backend) seek(within filter, events []string, each func(*item)) (open [
 	return open, false, nil
 }
 
-// conclude sums up. Pending comes first: the rest may change until then.
-func (l *look) conclude(markers int) {
+// conclude sets the status. Pending takes precedence, because the rest may still change.
+func (l *readinessCheck) conclude(markers int) {
 	ids := &l.out.EventIDs
 	if markers > 0 && l.tracker {
 		l.out.Method = "task status and store probe"

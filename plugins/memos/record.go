@@ -63,8 +63,8 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return receipt, err
 }
 
-// storable says whether MemOS would keep anything of a message. Of an empty text it stores an empty window, of system
-// messages nothing.
+// storable reports whether MemOS would keep anything of a message. It stores an empty window for an empty text, and
+// nothing for system messages.
 func storable(m abi.Message) bool { return m.Role != abi.RoleSystem && hasText(&m) }
 
 func hasText(m *abi.Message) bool {
@@ -81,10 +81,10 @@ func (s *settings) addRoute() string {
 	return "add_async"
 }
 
-// addBody is the request of POST /product/add (APIADDRequest). No field that the server acts on beside the memory is
-// ever sent: is_feedback, doc_path, file and image parts, merged_from, source_doc_id. Nor custom_tags, but
-// under source-design, where the labels go by the fields that the design names: they reach only the extraction's prompt,
-// and would tell it what the turn reveals.
+// addBody returns the request of POST /product/add (APIADDRequest). Fields that make the server do more than store are
+// never sent: is_feedback, doc_path, file and image parts, merged_from, source_doc_id. custom_tags is sent under
+// source-design only, where labels use the design's fields: it reaches only the extraction's prompt, and would tell it
+// what the turn reveals.
 func (b *backend) addBody(e *abi.MemoryEvent, named bool) wire.Object {
 	when, how, _ := strings.Cut(b.addMode, "/")
 	body := wire.Object{"user_id", b.cube, "writable_cube_ids", []string{b.cube}, "session_id", sessionOf(e.SessionID),
@@ -99,8 +99,8 @@ func (b *backend) addBody(e *abi.MemoryEvent, named bool) wire.Object {
 	return append(body, "info", infoOf(e), "messages", messagesOf(e, named))
 }
 
-// infoOf are the event's labels: texts and other scalars only, since nested values lose the write on Neo4j, and with
-// names of our own, since some 35 names are dropped in silence (add_handler.py) and a few act.
+// infoOf returns the event's labels: only texts and other scalars, because a nested value loses the write on Neo4j, and
+// under names of memhost's own, because some 35 names are silently dropped (add_handler.py) and a few have effects.
 func infoOf(e *abi.MemoryEvent) wire.Object {
 	info := wire.Object{"mh_event_id", e.EventID, "mh_turn_id", e.TurnID, "mh_run_id", e.RunID,
 		"mh_persona_id", e.UserID, "mh_event_time", e.Timestamp,
@@ -127,10 +127,8 @@ func infoOf(e *abi.MemoryEvent) wire.Object {
 		wire.If(len(names) > 0, string(names.JSON())))
 }
 
-// messagesOf are the messages with text as texts, never as parts: of a file or image part the server would open the
-// path or the address.
-//
-// named puts the speaker before the text of messages that have a name.
+// messagesOf returns the messages with text as texts, never as parts: for a file or image part the server would open
+// the path or the address. named writes the speaker before the text of messages that have a name.
 func messagesOf(e *abi.MemoryEvent, named bool) (list []wire.Object) {
 	at := chatTime(e.Timestamp)
 	for i := range e.Messages {
@@ -147,8 +145,8 @@ func messagesOf(e *abi.MemoryEvent, named bool) (list []wire.Object) {
 		}
 		o := wire.Object{"role", string(m.Role), "content", content, "chat_time", at, "message_id", id}
 		if m.Role == abi.RoleTool {
-			// The server refuses a tool message without the id of its call (422): a missing one is named after the
-			// message.
+			// The server rejects a tool message without the id of its call (422), so a missing id is derived from the
+			// message's.
 			call := m.ToolCallID
 			if call == "" {
 				call = messageID("mh_unnamed", i)
@@ -171,7 +169,7 @@ func callsOf(calls []abi.ToolCall) (list []wire.Object) {
 	return list
 }
 
-// chatTime is the event's time in UTC, which becomes part of the stored text. The host has checked it.
+// chatTime returns the event's time in UTC, which becomes part of the stored text. The host has checked it.
 func chatTime(timestamp string) string {
 	t, err := abi.ParseTime(timestamp)
 	if err != nil {
@@ -180,7 +178,7 @@ func chatTime(timestamp string) string {
 	return utc(t) + "Z"
 }
 
-// utc is a time in UTC without its zone, as the server's filters want it: 2026-05-01T10:00:00.5.
+// utc formats a time in UTC without its zone, as the server's filters need it: 2026-05-01T10:00:00.5.
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999") }
 
 // readReceipt reads data, [{memory, memory_id, memory_type, cube_id}].
@@ -233,7 +231,7 @@ func (b *backend) lookAgain(eventID string, sent *answer, receipt *abi.WriteRece
 			"MemOS answered 200 with "+sdk.Itoa(len(receipt.NativeIDs))+" ids and stored none of them", sent.body).
 			WithReason("not_stored").WithHint("with graph backend neo4j a turn with tools loses its whole batch in " +
 			"sync/fine and async: use neo4j-community, or add_mode sync/fast")
-		e.NothingStored = true // the write had come to its end before the store was asked
+		e.NothingStored = true // the write had finished before the store was queried
 		return e
 	case found < int64(len(receipt.NativeIDs)):
 		receipt.Warnings = append(receipt.Warnings,

@@ -6,9 +6,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// resetScope removes the generation's cube: all nodes are marked with a record id, then those with it are removed. It
-// decides by looking, never by the answers: the server says success and failure without regard to what it did. The
-// next generation is another cube, so what a late background task still writes is never seen.
+// resetScope removes the generation's cube: it marks all nodes with a record id, then removes those with it. It checks
+// the result itself, because the server reports success and failure regardless of what it did. The next generation is
+// another cube, so what a late background task writes is never read.
 func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	out := &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{},
 		Trace: b.trace("POST /product/delete_memory_by_record_id")}
@@ -18,7 +18,7 @@ func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	}
 	waiting := b.waiting()
 	gone, err := b.gone()
-	// Twice: a background task may have written between the mark and the look.
+	// Twice: a background task may have written between the mark and the check.
 	for try := 0; try < 2 && err == nil && !gone; try++ {
 		if err = b.remove(b.cube); err == nil {
 			gone, err = b.gone()
@@ -56,7 +56,7 @@ func (b *backend) waiting() (n int) {
 	if !b.async() {
 		return 0
 	}
-	// Without an answer nothing is known to wait; the reset itself does not depend on it.
+	// Without an answer no task is known to wait; the reset itself does not depend on it.
 	all, _ := b.known()
 	for _, status := range all {
 		if underWay(status) {
@@ -66,8 +66,8 @@ func (b *backend) waiting() (n int) {
 	return n
 }
 
-// gone looks whether the cube holds nothing any more. exist sees soft-deleted nodes too; postgres has no exist, so
-// the list decides there.
+// gone checks whether the cube is empty. exist also sees soft-deleted nodes; postgres does not have it, so the list
+// decides there.
 func (b *backend) gone() (bool, error) {
 	there, err := b.exists(b.cube)
 	if err == nil || b.graphStore != "postgres" {
@@ -77,9 +77,9 @@ func (b *backend) gone() (bool, error) {
 	return n == 0, err
 }
 
-// remove marks and removes a cube's nodes. Where the store has no such thing (500 on postgres) the nodes are deleted
-// by their user; that answers "Failed to delete memories" although it did (memory_handler.py:
-// handle_delete_memories), so only the look afterwards counts.
+// remove marks and removes a cube's nodes. If the store does not support that (500 on postgres), the nodes are deleted
+// by their user, which returns "Failed to delete memories" even after success (memory_handler.py:
+// handle_delete_memories), so only the check afterwards counts.
 func (b *backend) remove(cube string) error {
 	for _, hard := range []bool{false, true} {
 		route := "reset_soft"

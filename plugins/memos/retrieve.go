@@ -30,20 +30,20 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return q.result, nil
 }
 
-// query is one retrieval under way.
+// query is a retrieval in progress.
 type query struct {
 	*backend
 	request *abi.RetrieveRequest
-	asked   *asked
+	asked   *labelFilter
 	limits  limits
 	items   []*item
-	// state is what the look at the store said of an empty answer.
+	// state is the reason of an empty answer, according to the store.
 	state    abi.ResultState
 	warnings []string
 	result   *abi.RetrieveResult
 }
 
-// search sends the request (APISearchRequest). The session is a soft signal there, never a filter.
+// search sends the request (APISearchRequest). The session only influences the ranking there; it is not a filter.
 func (q *query) search() error {
 	route := "search_" + q.searchMode
 	body := append(wire.Object{"user_id", q.cube, "readable_cube_ids", append([]string{q.cube}, q.readable...),
@@ -75,9 +75,10 @@ func (q *query) search() error {
 	return nil
 }
 
-// lookBehind asks the store what an empty answer means. Archived memories do not count: search does not return them.
+// lookBehind queries the store to determine the meaning of an empty answer. Archived memories do not count, since
+// search does not return them.
 //
-// Errors: unavailable, when the store does not answer.
+// Errors: unavailable if the store does not answer.
 func (q *query) lookBehind() error {
 	n, err := q.count(filter{conds: append([]cond{is("status", "activated")}, q.asked.conds...)})
 	if err != nil {
@@ -102,14 +103,14 @@ func (q *query) lookBehind() error {
 	return nil
 }
 
-// lookForLoss says when the store holds nothing of a scope in which turns were stored: one that was restarted without
-// its data answers as an empty one does.
+// lookForLoss returns a warning if the store holds nothing of a scope in which turns were stored: a store that was
+// restarted without its data answers like an empty one.
 func (q *query) lookForLoss() error {
 	stored, err := recorded.Any(q.Call)
 	if err != nil || !stored {
 		return err
 	}
-	if len(q.asked.conds) > 0 { // the look at the store was for these labels alone
+	if len(q.asked.conds) > 0 { // the store was queried for these labels only
 		if n, err := q.count(filter{}); err != nil || n > 0 {
 			return err
 		}
@@ -122,7 +123,8 @@ func (q *query) lookForLoss() error {
 	return nil
 }
 
-// listed are the items that count: of those with one id the first. Feedback writes every memory twice under one id.
+// listed returns the items that count: the first of those with the same id. Feedback writes every memory twice under
+// one id.
 func listed(groups []*group) (list []*item) {
 	seen := map[string]bool{}
 	for _, m := range itemsOf(groups) {
@@ -134,7 +136,7 @@ func listed(groups []*group) (list []*item) {
 	return list
 }
 
-// finish makes evidence, text and trace.
+// finish sets evidence, text and trace.
 func (q *query) finish() {
 	t := q.result.Trace
 	q.evidence(t)
@@ -153,7 +155,7 @@ func (q *query) finish() {
 	t.Warnings = append(t.Warnings, q.warnings...)
 }
 
-// evidence describes the items, and in the trace what is said of all of them. Scores that are all 0 are none.
+// evidence describes the items, and summarises them in the trace. If all scores are 0, there are none.
 func (q *query) evidence(t *abi.Trace) {
 	scored := q.rerank && q.searchMode == searchFast
 	var oldest, newest time.Time
@@ -216,7 +218,7 @@ func (q *query) warn(fitted sdk.Fitted) {
 	}
 }
 
-// ablation says what a mode other than fast costs (single_cube.py: search_memories, searcher.py).
+// ablation describes the cost of a mode other than fast (single_cube.py: search_memories, searcher.py).
 func ablation(mode string) string {
 	if mode == searchFine {
 		return "mode fine calls an LLM and returns text memories only, as new texts with new ids, without sources, " +
@@ -226,8 +228,7 @@ func ablation(mode string) string {
 		"what a search history holds, deleted memories too"
 }
 
-// verify looks whether every item carries the labels that were filtered by. No item is left out: a mismatch is
-// reported.
+// verify checks whether every item has the labels of the filter. A mismatch is reported, but the item is kept.
 func (q *query) verify() {
 	wrong := 0
 	for _, m := range q.items {

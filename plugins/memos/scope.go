@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// hashed is prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] after the prefix.
+// hashed returns prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] after the prefix.
 func hashed(prefix string, parts ...string) string {
 	var d sdk.Digest
 	for _, part := range parts {
@@ -18,9 +18,8 @@ func hashed(prefix string, parts ...string) string {
 	return prefix + base32OfHex(d.Hex())
 }
 
-// base32OfHex writes a digest's hex as RFC 4648's base32 in lower case without padding: letters that MemOS, Redis and
-// a folder's name keep apart. (encoding/hex would read it in one line, and bring 28 KB of package fmt into the
-// module.)
+// base32OfHex converts a digest from hex to RFC 4648's base32 in lower case without padding, which MemOS, Redis and
+// file names distinguish reliably. (encoding/hex would take one line, but add 28 KB of package fmt to the module.)
 func base32OfHex(text string) string {
 	raw := make([]byte, len(text)/2)
 	for i := range raw {
@@ -30,12 +29,12 @@ func base32OfHex(text string) string {
 	return base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding).EncodeToString(raw)
 }
 
-// cubeMax is the longest cube id that is spelled out.
+// cubeMax is the maximum length of a cube id that is spelled out.
 const cubeMax = 100
 
-// cubeOf is the scope's cube and at the same time its user: a cube is only a property of nodes, and tasks are kept by
-// user alone. Never empty: an empty id leads into the bucket that MemOS shares among everybody. Without colons: Redis
-// keys are joined by them.
+// cubeOf returns the scope's cube, which is also its user: a cube is only a property of nodes, and tasks are stored by
+// user only. It is never empty, because MemOS maps an empty id to a bucket shared by everybody, and has no colons,
+// which join Redis keys.
 func (s *settings) cubeOf(scope abi.MemoryScope, generation int64) string {
 	if s.template != nil {
 		return s.template.ID(s.config.Namespace, scope, generation, cubeMax)
@@ -49,19 +48,20 @@ func (s *settings) canary(which string) string {
 	return hashed("mh1-", s.config.Provider, s.config.Namespace, "canary", which)
 }
 
-// recordOf is the record id under which a cube is reset. It depends on the cube alone: a reset that was interrupted
-// between marking and removing is finished by repeating it, where a new id would never meet the nodes that carry the
-// old one (POST /product/delete_memory_by_record_id).
+// recordOf returns the record id under which a cube is reset. It depends on the cube only, so repeating a reset that
+// was interrupted between marking and removing finishes it; a new id would never match the marked nodes (POST
+// /product/delete_memory_by_record_id).
 func recordOf(cube string) string { return hashed("mh1r-", cube) }
 
-// taskOf is the business id of the background work for an event. The client gives it, the answer does not (POST
-// /product/add).
+// taskOf returns the business id of an event's background work. The client sets it; the answer does not contain it
+// (POST /product/add).
 func taskOf(cube, eventID string) string { return hashed("mh1t-", cube, eventID) }
 
-// sessionPrefix begins a session id that is not the clear one.
+// sessionPrefix begins a hashed session id.
 const sessionPrefix = "mh1s-"
 
-// sessionOf is a session's native id: itself when it is plain, else hashed. No plain one begins like a hashed one.
+// sessionOf returns a session's native id: the id itself if it is plain, else its hash. No plain id begins like a
+// hashed one.
 func sessionOf(session string) string {
 	if session == "" || len(session) > 100 || strings.HasPrefix(session, sessionPrefix) {
 		return hashed(sessionPrefix, session)
@@ -74,11 +74,10 @@ func sessionOf(session string) string {
 	return session
 }
 
-// labelRules are the ids in which labels outlive an async extraction: legible as far as they are plain.
+// labelRules are the rules for ids that carry labels through an async extraction: legible as far as they are plain.
 var labelRules = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: 200}
 
-// labelTriple carries scenario, context and attribute together through an async write, in project_id; the empty
-// string for no labels.
+// labelTriple encodes scenario, context and attribute for an async write, in project_id; "" for no labels.
 func labelTriple(scenario, context, attribute string) string {
 	if scenario == "" && context == "" && attribute == "" {
 		return ""
@@ -86,7 +85,7 @@ func labelTriple(scenario, context, attribute string) string {
 	return "cs-" + sdk.NativeID(labelRules, scenario, context, attribute)
 }
 
-// labelScenario carries the scenario alone, in manager_user_id.
+// labelScenario encodes the scenario only, in manager_user_id.
 func labelScenario(scenario string) string {
 	if scenario == "" {
 		return ""
@@ -94,10 +93,10 @@ func labelScenario(scenario string) string {
 	return "sc-" + sdk.NativeID(labelRules, scenario)
 }
 
-// messageID is what a memory's sources name: the event, and which of its messages.
+// messageID is the id that a memory's sources contain: the event, and the number of its message.
 func messageID(eventID string, i int) string { return eventID + "#" + sdk.Itoa(i) }
 
-// eventOf is the event of a message id, or nothing if it is not one of ours.
+// eventOf returns the event of a message id, or "" if it is not memhost's.
 func eventOf(messageID string) string {
 	at := strings.LastIndexByte(messageID, '#')
 	if at <= 0 || at == len(messageID)-1 {

@@ -41,7 +41,7 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	return out, nil
 }
 
-// sharing is the warning of readable_cubes, which share memory on purpose.
+// sharing returns the warning about readable_cubes, which share memory on purpose.
 func (s *settings) sharing() string {
 	return "cubes_shared: readable_cubes lets every scope read " + strings.Join(s.readable, ", ") + ", too"
 }

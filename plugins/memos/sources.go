@@ -8,15 +8,16 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// source is where a memory came from: one message of an event.
+// source is a source of a memory: one message of an event.
 type source struct {
 	kind, chatTime, messageID, content string
 }
 
-// textOnly is the kind of a source that is only a text, its content.
+// textOnly is the kind of a source that has only a text, its content.
 const textOnly = "text"
 
-// sourceDepth bounds the unpacking. Three layers are known; a text of a user that looks like one more does no harm.
+// sourceDepth is the maximum depth of unpacking. Three layers are known; a user's text that looks like another layer
+// does no harm.
 const sourceDepth = 8
 
 // sourcesInto reads metadata.sources as they are packed, in all their shapes:
@@ -41,7 +42,7 @@ func sourcesInto(list *[]*source) wire.Each {
 	}
 }
 
-// textSources is a text as a source, or as many as a list in it has.
+// textSources returns a text as one source, or the sources of a list in it.
 func textSources(text string) (list []*source) {
 	if !strings.HasPrefix(text, "[") || wire.Check([]byte(text)) != nil {
 		return []*source{{kind: textOnly, content: text}}
@@ -57,8 +58,8 @@ func (s *source) fields() wire.Fields {
 	return wire.Fields{"type", &s.kind, "chat_time", &s.chatTime, "message_id", &s.messageID, "content", &s.content}
 }
 
-// unpack gives the innermost source of each: a text that parses is parsed, and a doc whose content parses is left for
-// what is in it, until neither holds. A text that does not parse is no source.
+// unpack returns the innermost source of each: a text that is JSON is parsed, and a doc whose content is JSON is
+// replaced by that content, repeatedly. A text that is not JSON is not a source.
 func unpack(packed []*source) []*source {
 	unpacked := packed[:0]
 	for _, s := range packed {
@@ -76,7 +77,7 @@ func unpack(packed []*source) []*source {
 	return unpacked
 }
 
-// inside is the source that a text, or the content of a doc, holds as JSON; nil if there is none.
+// inside returns the source that a text, or the content of a doc, contains as JSON; nil if there is none.
 func (s *source) inside() *source {
 	if s.kind != textOnly && (s.kind != "doc" || s.messageID != "") {
 		return nil

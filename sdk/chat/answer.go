@@ -9,14 +9,14 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Text is the text of a message's content: a string, or a list of parts as some endpoints give it. What a model thought
-// is no part of it: neither parts of such a type, nor elements in the text.
+// Text returns the text of a message's content: a string, or a list of parts, as some endpoints send it. A model's
+// thoughts are left out, whether they are parts of such a type or elements in the text.
 func Text(content []byte) string {
 	text, _ := StripThoughts(rawText(content))
 	return text
 }
 
-// rawText is Text with the elements in which a model thinks aloud.
+// rawText is Text with the elements that contain a model's thoughts.
 func rawText(content wirejson.Raw) string {
 	text := str(content)
 	if content.Type() == wirejson.Array {
@@ -30,7 +30,7 @@ func rawText(content wirejson.Raw) string {
 	return text
 }
 
-// str is a JSON string's text, "" for another value.
+// str returns the text of a JSON string, or "" for any other value.
 //
 //go:noinline
 func str(raw wirejson.Raw) (text string) {
@@ -40,7 +40,7 @@ func str(raw wirejson.Raw) (text string) {
 	return text
 }
 
-// member is the value of an object's member, nil where there is none.
+// member returns the value of an object's member, or nil.
 //
 //go:noinline
 func member(raw wirejson.Raw, name string) (value wirejson.Raw) {
@@ -56,7 +56,7 @@ func member(raw wirejson.Raw, name string) (value wirejson.Raw) {
 	return value
 }
 
-// elements are those of an array.
+// elements returns the elements of an array.
 //
 //go:noinline
 func elements(list wirejson.Raw) (items []wirejson.Raw) {
@@ -68,8 +68,9 @@ func elements(list wirejson.Raw) (items []wirejson.Raw) {
 	return items
 }
 
-// Word is the one of some lower-case words that an answer gives: alone, in a fence, in quotes or JSON, behind "Answer:",
-// or as the first word of a sentence. It is "" for an answer that gives none of them, or several where none comes first.
+// Word returns the one of words (lower-case) that an answer gives: alone, in a fence, in quotes or JSON, after
+// "Answer:", or as the first word of a sentence. It returns "" if the answer gives none, or several without one of them
+// at the start.
 func Word(answer string, choices ...string) string {
 	text, _ := StripThoughts(answer)
 	is := func(word string) string {
@@ -96,7 +97,7 @@ func Word(answer string, choices ...string) string {
 		}
 		return first
 	}
-	// "Both mean the same. Final answer: yes": what comes behind the last such lead counts.
+	// "Both mean the same. Final answer: yes": the text after the last such phrase counts.
 	found := ""
 	for i, w := range words {
 		if is(strings.Trim(w, "'_")) != "" && i > 0 && isLead(words[i-1]) {
@@ -106,7 +107,7 @@ func Word(answer string, choices ...string) string {
 	return found
 }
 
-// isLead reports a word that comes before an answer and says nothing.
+// isLead reports whether a word only introduces an answer.
 func isLead(word string) bool {
 	switch strings.ToLower(word) {
 	case "answer", "verdict", "final", "the", "is", "my", "result", "decision", "json", "text", "judgement", "judgment",
@@ -116,9 +117,9 @@ func isLead(word string) bool {
 	return false
 }
 
-// List is the list of objects in an answer: bare, in an object under one of the names, in a fence, or in prose. Other
-// lists, such as the [1] of a citation, are passed over. An empty list counts only if there is no other. ok is false where
-// there is none.
+// List returns the list of objects in an answer: bare, in an object under one of the names, in a fence, or in prose.
+// Other lists, such as the [1] of a citation, are skipped. An empty list counts only if there is no other. ok is false
+// if there is no list.
 func List(answer string, names ...string) (items []wirejson.Raw, ok bool) {
 	text, _ := StripThoughts(answer)
 	empty := false
@@ -147,8 +148,8 @@ func List(answer string, names ...string) (items []wirejson.Raw, ok bool) {
 	return nil, empty
 }
 
-// Object is the first object in an answer that has a member of the name: bare, in a fence, or in prose. ok is false where
-// there is none.
+// Object returns the first object in an answer that has a member with this name: bare, in a fence, or in prose. ok is
+// false if there is none.
 func Object(answer, name string) (object wirejson.Raw, ok bool) {
 	text, _ := StripThoughts(answer)
 	for at := 0; at < len(text); at++ {
@@ -163,7 +164,7 @@ func Object(answer, name string) (object wirejson.Raw, ok bool) {
 	return nil, false
 }
 
-// listIn is an array itself, or that of an object under one of the names; nil if there is none.
+// listIn returns an array itself, or the array of an object under one of the names; nil if there is none.
 //
 //go:noinline
 func listIn(raw wirejson.Raw, names []string) wirejson.Raw {
@@ -178,8 +179,8 @@ func listIn(raw wirejson.Raw, names []string) wirejson.Raw {
 	return nil
 }
 
-// ErrorText is what an endpoint says of a request that it refuses, in its own words: error.message, error, message or
-// detail of its JSON, or its text. It has at most 500 bytes.
+// ErrorText returns an endpoint's own message about a failed request: error.message, error, message or detail of its
+// JSON, or its text. At most 500 bytes.
 //
 //go:noinline
 func ErrorText(body []byte) string {
@@ -204,8 +205,8 @@ func Retryable(status int64) bool {
 	return status == 408 || status == 425 || status == 429 || status >= 500
 }
 
-// RetryAfter reads the header Retry-After, seconds or a date of HTTP, in milliseconds from now on. ok is false for
-// anything else. More than a day is a day.
+// RetryAfter parses the header Retry-After, seconds or an HTTP date, into milliseconds from now. ok is false for
+// anything else. More than a day is cut to a day.
 func RetryAfter(header string, now time.Time) (ms int64, ok bool) {
 	const day = 24 * 60 * 60 * 1000
 	header = strings.TrimSpace(header)

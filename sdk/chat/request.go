@@ -10,17 +10,17 @@ import (
 // Message is one message of a conversation with a model.
 type Message struct {
 	Role, Content string
-	// ToolCallID names the call that a tool's message answers.
+	// ToolCallID is the id of the call that a tool's message answers.
 	ToolCallID string
-	// Calls are those of an assistant's message.
+	// Calls are the tool calls of an assistant's message.
 	Calls []ToolCall
 }
 
 // ToolCall is a model's call of a tool.
 type ToolCall struct {
 	ID, Name string
-	// Arguments is the JSON value as it came: by the API's rules a string with JSON in it, which not every server keeps
-	// to.
+	// Arguments is the JSON value as received. By the API's rules it is a string that contains JSON, but not every
+	// server follows them.
 	Arguments abi.Raw
 }
 
@@ -30,17 +30,17 @@ type Request struct {
 	Messages []Message
 	// MaxTokens bounds the answer. It is always sent.
 	MaxTokens int64
-	// Temperature is a JSON number. Empty: none is sent.
+	// Temperature is a JSON number. Empty: not sent.
 	Temperature abi.Raw
 	// Seed is sent unless it is nil.
 	Seed *int64
-	// Tools are the declarations of tools, each a JSON object.
+	// Tools are the tool declarations, each a JSON object.
 	Tools []string
-	// Force names the tool that must be called. Empty: the model chooses.
+	// Force names the tool that the model must call. Empty: the model chooses.
 	Force string
 }
 
-// Encode is the request's JSON with the parameters that the endpoint takes.
+// Encode returns the request's JSON, with the parameters that the endpoint accepts.
 func (r *Request) Encode(p Params) []byte {
 	var e wirejson.Encoder
 	field := func(name string) *wirejson.Encoder {
@@ -128,17 +128,18 @@ func (r *Request) sendsTemperature(p Params) bool { return len(r.Temperature) > 
 func (r *Request) sendsSeed(p Params) bool        { return r.Seed != nil && !p.NoSeed }
 func (r *Request) forces(p Params) bool           { return r.Force != "" && !p.NoForce }
 
-// Params are the parameters that some endpoints refuse. The zero value is what is tried first.
+// Params records which optional parameters an endpoint rejects. The zero value, which sends them all, is tried first.
 type Params struct {
-	// OldLimit: the limit of an answer's tokens is called max_tokens, as before 2024, and not max_completion_tokens.
+	// OldLimit sends the token limit as max_tokens, its name before 2024, instead of max_completion_tokens.
 	OldLimit bool
-	// NoTemperature, NoSeed and NoForce: the endpoint refuses the parameter, or the choice of a tool, and it is not sent.
+	// NoTemperature, NoSeed and NoForce leave out a parameter, or the choice of a tool, because the endpoint rejects
+	// it.
 	NoTemperature bool
 	NoSeed        bool
 	NoForce       bool
 }
 
-// Limit is the name of the parameter that bounds an answer. There is always one: a bound of the cost is never dropped.
+// Limit returns the name of the parameter that bounds an answer. A limit is always sent, because it bounds the cost.
 func (p Params) Limit() string {
 	if p.OldLimit {
 		return "max_tokens"
@@ -146,7 +147,8 @@ func (p Params) Limit() string {
 	return "max_completion_tokens"
 }
 
-// Sent lists which of them a request has, for a record of a run: "max_completion_tokens, temperature, seed".
+// Sent lists the optional parameters that a request contains, for the record of a run: "max_completion_tokens,
+// temperature, seed".
 func (r *Request) Sent(p Params) string {
 	names := p.Limit()
 	if r.sendsTemperature(p) {
@@ -161,8 +163,8 @@ func (r *Request) Sent(p Params) string {
 	return names
 }
 
-// After is what to try after an endpoint has refused the request with a status and a body. ok is false where the refusal
-// names no parameter that can be left out or named otherwise.
+// After returns the parameters to try after an endpoint rejected the request with this status and body. ok is false if
+// the rejection names no parameter that can be left out or renamed.
 func (r *Request) After(p Params, status int64, body []byte) (next Params, ok bool) {
 	if status < 400 || status > 499 || Retryable(status) {
 		return p, false
@@ -191,8 +193,8 @@ func (r *Request) After(p Params, status int64, body []byte) (next Params, ok bo
 	return next, true
 }
 
-// AfterAnswer is what to ask with next, after an answer of so many tokens: an endpoint that does not know the newer name
-// of the limit may ignore it instead of refusing it.
+// AfterAnswer returns the parameters for the next request, after an answer of this many tokens: an endpoint that does
+// not know the newer name of the limit may ignore it instead of rejecting it.
 func (r *Request) AfterAnswer(p Params, completionTokens int64) Params {
 	if completionTokens > r.MaxTokens {
 		p.OldLimit = true
@@ -200,7 +202,7 @@ func (r *Request) AfterAnswer(p Params, completionTokens int64) Params {
 	return p
 }
 
-// String is the parameters in a form that ParseParams reads: "max_tokens no_temperature", "" for the zero value.
+// String formats the parameters for ParseParams: "max_tokens no_temperature", or "" for the zero value.
 func (p Params) String() string {
 	var words []string
 	for i, set := range p.switches() {
@@ -211,7 +213,7 @@ func (p Params) String() string {
 	return strings.Join(words, " ")
 }
 
-// ParseParams reads what String wrote, and skips other words.
+// ParseParams reads the output of String and skips other words.
 func ParseParams(text string) (p Params) {
 	for _, word := range strings.Fields(text) {
 		for i, set := range p.switches() {

@@ -9,25 +9,24 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Answer is an endpoint's answer: the first of its choices.
+// Answer is the first choice of an endpoint's answer.
 type Answer struct {
-	// Text is the message's content without what the model thought aloud.
+	// Text is the message's content without the model's thoughts.
 	Text  string
 	Calls []ToolCall
-	// Model, Fingerprint and FinishReason are in the endpoint's words.
+	// Model, Fingerprint and FinishReason are as the endpoint sent them.
 	Model, Fingerprint, FinishReason string
-	// PromptTokens and CompletionTokens are what the endpoint counted; Counted: it said so.
+	// PromptTokens and CompletionTokens are the endpoint's counts. Counted is false if it sent none.
 	PromptTokens, CompletionTokens int64
 	Counted                        bool
 }
 
-// ParseAnswer reads the body of a success: a chat completion, or the chunks of one ("data: {...}"), which some endpoints
-// send though nobody asked for a stream.
+// ParseAnswer reads the body of a success: a chat completion, or its chunks ("data: {...}"), which some endpoints send
+// although no stream was requested.
 //
-// Errors: backend for anything else, with the body; an error in the endpoint's own words, where it sends one with a
-// success.
+// Errors: backend for anything else, with the body; if the endpoint sent an error with a success status, that error.
 func ParseAnswer(body []byte) (*Answer, error) {
-	a, content := new(Answer), new(parts)
+	a, content := new(Answer), new(answerParts)
 	if events, ok := strings.CutPrefix(strings.TrimLeft(string(body), " \r\n\t"), "data:"); ok {
 		for _, event := range strings.Split("\n"+events, "\ndata:") {
 			if event = strings.TrimSpace(event); event != "" && event != "[DONE]" {
@@ -52,15 +51,15 @@ func unreadable(err error, body []byte) *abi.Error {
 	return e
 }
 
-// parts is what is collected while an answer is read.
-type parts struct {
+// answerParts collects an answer while it is read.
+type answerParts struct {
 	text    string
 	choices int
 	failed  bool
 }
 
 // read adds a completion, or one chunk of it.
-func (a *Answer) read(body []byte, to *parts) error {
+func (a *Answer) read(body []byte, to *answerParts) error {
 	return wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) error {
 		value, err := d.Raw()
 		if err != nil {
@@ -86,7 +85,7 @@ func (a *Answer) read(body []byte, to *parts) error {
 	})
 }
 
-// number is a whole number, or before for another value.
+// number returns an integer, or before if the value is not one.
 //
 //go:noinline
 func number(raw wirejson.Raw, before int64, counted bool) (int64, bool) {
@@ -96,7 +95,7 @@ func number(raw wirejson.Raw, before int64, counted bool) (int64, bool) {
 	return before, counted
 }
 
-func (a *Answer) choice(raw wirejson.Raw, to *parts) {
+func (a *Answer) choice(raw wirejson.Raw, to *answerParts) {
 	if reason := str(member(raw, "finish_reason")); reason != "" {
 		a.FinishReason = reason
 	}
@@ -121,15 +120,15 @@ func (a *Answer) choice(raw wirejson.Raw, to *parts) {
 	}
 }
 
-// joined is two JSON strings as one.
+// joined concatenates two JSON strings.
 func joined(a, b abi.Raw) abi.Raw {
 	var e wirejson.Encoder
 	e.Str(str(wirejson.Raw(a)) + str(wirejson.Raw(b)))
 	return abi.Raw(e.Bytes())
 }
 
-// Refusal is the error of a status that is no success, in the endpoint's own words. retryAfter is the header of that
-// name, "" where there is none.
+// Refusal returns the error for a status that is not a success, with the endpoint's own message. retryAfter is the
+// header of that name, or "".
 //
 // Errors by status: 401 and 403 unauthenticated; 404 not_found; 429 rate_limited; 408, 425 and from 500 on unavailable;
 // others backend.
@@ -158,7 +157,7 @@ func Refusal(status int64, retryAfter string, body []byte, now time.Time) *abi.E
 	return e
 }
 
-// IsFinal reports whether an error is a refusal of the request itself: the same request will be refused again.
+// IsFinal reports whether an endpoint rejected the request itself, so that the same request would be rejected again.
 func IsFinal(err error) bool {
 	if err == nil {
 		return false

@@ -2,12 +2,13 @@ package chat
 
 import "strings"
 
-// thoughtTags are the names of the elements in which models think aloud.
+// thoughtTags are the names of elements that contain a model's thoughts.
 var thoughtTags = []string{"think", "thinking", "thought", "reasoning"}
 
-// StripThoughts removes the elements in which a model thinks aloud, and counts them: whole ones anywhere; one that is
-// open at the beginning, with all behind it; what is before a closing tag that was never opened, as from endpoints that
-// leave the opening tag out; closing tags that stand alone at the edges. Text without any is returned as it is.
+// StripThoughts removes the elements that contain a model's thoughts, and counts them. It removes complete elements
+// anywhere; an element that is open at the start, with everything after it; the text before a closing tag without an
+// opening tag, since some endpoints omit that; and single closing tags at the edges. Text without any is returned
+// unchanged.
 func StripThoughts(text string) (words string, thoughts int) {
 	if !strings.Contains(text, "<") {
 		return text, 0
@@ -56,7 +57,7 @@ func stripTag(text, open, closer string) (words string, n int) {
 	}
 }
 
-// IndexFold is strings.Index without regard to the case of ASCII letters; part is of lower case.
+// IndexFold is strings.Index ignoring the case of ASCII letters; part must be lower-case.
 func IndexFold(text, part string) int {
 	for i := 0; i+len(part) <= len(text); i++ {
 		if text[i] == part[0] && strings.EqualFold(text[i:i+len(part)], part) {

@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The imports are those of mh1, with one of Extism's pointers instead of address and length.
+// The imports are those of mh1, but take one of Extism's pointers instead of address and length.
 
 //go:wasmimport extism:host/user pull
 func importPull() uint64
@@ -55,7 +55,7 @@ func importBoltRun(head uint64) uint64
 // instance lives as long as the module's memory.
 var instance sdk.Memo
 
-// guest is the host that the module's imports lead to.
+// guest is the host that calls the module's imports.
 type guest struct{}
 
 func guestHost() sdk.Host { return guest{} }
@@ -64,7 +64,8 @@ func input() []byte { return pdk.Input() }
 
 func output(answer []byte) { pdk.Output(answer) }
 
-// block lends bytes to the host: a copy in Extism's memory, to be freed after the call. Nothing is the pointer 0.
+// block copies bytes into Extism's memory for the host. The caller frees it after the call. For no bytes it returns the
+// pointer 0.
 type block struct{ pdk.Memory }
 
 func lend(b []byte) block {
@@ -80,7 +81,7 @@ func (b block) free() {
 	}
 }
 
-// Pull takes the whole pending result, which is all that sdk.Call asks for.
+// Pull copies the whole pending result; sdk.Call never asks for less.
 func (guest) Pull(dst []byte) int {
 	m := pdk.FindMemory(importPull())
 	if m.Length() != uint64(len(dst)) {

@@ -11,11 +11,11 @@ type decodable[T any] interface {
 	abi.Decodable
 }
 
-// response is the buffer of the instance: an answer is copied out before the operation returns.
+// response is the instance's buffer. An answer is copied out before the operation returns.
 var response []byte
 
-// Serve runs one operation on Extism's input and puts the answer, or the error object, into Extism's output. It returns
-// what the export returns: 0 for an answer, 1 for an error.
+// Serve runs one operation on Extism's input and writes the answer, or an error object, to Extism's output. It returns
+// the export's result: 0 for an answer, 1 for an error.
 func Serve[T any, In decodable[T], Out abi.Encodable](operation func(*sdk.Call, In) (Out, error)) int32 {
 	answer, isError := sdk.Answer(response[:0], input(), guestHost(), operation)
 	response = answer

@@ -1,12 +1,12 @@
-// Package gc makes a module collect garbage in the middle of an operation. It is imported for that effect, by a plugin
-// one operation of which may allocate more than a guest's memory holds (limits.memory, 128 MiB), because it goes
-// through all of a long history:
+// Package gc makes a module collect garbage during an operation, not only between operations. Import it in a plugin
+// that has an operation which may allocate more than a guest's memory (limits.memory, 128 MiB), for example because it
+// reads all of a long history:
 //
 //	import _ "github.com/memhost/memhost/sdk/gc"
 //
-// Without it a module collects between operations only, when nothing is in progress and all that is in use hangs on
-// globals. Then functions need not note in memory which pointers they hold, which is a fifth of a module's size and a
-// third of what it executes. An operation that exhausts the memory is stopped with "out of memory".
+// Without it, a module collects only between operations, when everything in use is reachable from globals. Functions
+// then need not store their pointers where the collector can find them, which saves a fifth of a module's size and a
+// third of the instructions it executes. An operation that exhausts the memory fails with "out of memory".
 //
-// It is for modules built by this repository's toolchain. Elsewhere it does nothing.
+// The import has an effect only in modules built by this repository's toolchain.
 package gc

@@ -3,15 +3,15 @@
 package gc
 
 import (
-	_ "unsafe" // for the names of functions of the runtime
+	_ "unsafe" // to link to functions of the runtime
 
 	"github.com/memhost/memhost/sdk/internal/heap"
 )
 
 func init() { heap.CollectWithin(reachable) }
 
-// reachable marks what is reachable from the stack, where the compiler has every function note its pointers, and from
-// globals.
+// reachable marks what is reachable from globals and from the stack. The compiler makes every function store its
+// pointers on the stack.
 //
 //go:linkname reachable runtime.gcMarkReachable
 func reachable()

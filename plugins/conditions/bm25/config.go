@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// ownItems is how many messages come if no number is given, mostItems how many at most.
+// ownItems is the default number of messages, mostItems the maximum.
 const (
 	ownItems  = 100
 	mostItems = 10_000
@@ -17,12 +17,12 @@ type settings struct {
 	config *abi.GuestConfig
 	// recall: the provider is recall, which also shows messages that share no word with the query (recall.go).
 	recall bool
-	// byTime shows the oldest message first, and not the best.
+	// byTime shows the oldest message first, instead of the best.
 	byTime bool
-	// maxItems and maxTokens bound every retrieval beside the request's own budget. maxTokens 0 means only that counts;
-	// maxItems 0 means only max_tokens counts, or mostItems without it.
+	// maxItems and maxTokens bound every retrieval in addition to the request's budget. maxTokens 0: no bound of its
+	// own. maxItems 0: only max_tokens bounds the number, or mostItems if that is not set.
 	maxItems, maxTokens int64
-	// embedder is nil where none is configured: then messages are found by words alone.
+	// embedder is nil if none is configured: messages are then found by words only.
 	embedder *embedder
 }
 
@@ -54,7 +54,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// budget is the request's, bounded by the configuration. It always has max_items.
+// budget returns the request's budget, bounded by the configuration. Its max_items is always set.
 func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	if s.maxTokens > 0 && (b.MaxTokens == nil || *b.MaxTokens > s.maxTokens) {
 		b.MaxTokens = &s.maxTokens
@@ -72,7 +72,7 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	return b
 }
 
-// effective is the configuration that a retrieval used, for its trace.
+// effective returns the configuration that a retrieval used, for its trace.
 func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
 	order := "relevant"
 	if s.byTime {

@@ -17,13 +17,13 @@ import (
 const embedRoute = "embeddings"
 
 const (
-	// textBytes is how much of a text is embedded, shortBytes how much if the endpoint refuses that.
+	// textBytes is how much of a text is embedded; shortBytes is the limit after the endpoint rejected that.
 	textBytes, shortBytes = 8000, 1000
 	// texts of one request, requests of one operation.
 	textsAtOnce, requestsAtOnce = 32, 20
 )
 
-// embedder is the block of that name: an OpenAI-compatible endpoint that gives vectors to texts.
+// embedder is the config block embedder: an OpenAI-compatible endpoint that returns vectors for texts.
 type embedder struct {
 	model string
 	// authorized is true when the key has a value.
@@ -54,7 +54,7 @@ func (e *embedder) embed(c *sdk.Call, texts []string) ([][]float32, error) {
 }
 
 func (e *embedder) send(c *sdk.Call, texts []string, most int) ([][]float32, error) {
-	// A quarter of the call's time is left for what follows.
+	// Leave a quarter of the call's time for what follows.
 	r := abi.HTTPRequest{Route: embedRoute, TimeoutMS: max(1, min(e.timeoutMS, c.Remaining()*3/4))}
 	sdk.Put(&r.Headers, "content-type", "application/json")
 	sdk.Put(&r.Headers, "accept", "application/json")
@@ -83,7 +83,7 @@ func (e *embedder) send(c *sdk.Call, texts []string, most int) ([][]float32, err
 	return vectors, nil
 }
 
-// parseVectors reads {"data": [{"index": 0, "embedding": [0.1, ...]}, ...]}: a vector for each of so many texts.
+// parseVectors reads {"data": [{"index": 0, "embedding": [0.1, ...]}, ...]}, with one vector for each of n texts.
 func parseVectors(body []byte, texts int) ([][]float32, error) {
 	vectors, seen := make([][]float32, texts), 0
 	err := wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) error {
@@ -128,7 +128,7 @@ func norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// health asks for the vector of one word.
+// health requests the vector of one word.
 func (e *embedder) health(c *sdk.Call, h *abi.BackendHealth) {
 	if _, err := e.embed(c, []string{"health"}); err != nil {
 		h.Status = abi.HealthDegraded
@@ -149,12 +149,12 @@ func embedderFailed(err error) string {
 	return said
 }
 
-// vectorState is the key embedder: whose vectors the log vectors has.
+// vectorState is the value of the key embedder: the model whose vectors are in the log.
 type vectorState struct {
 	model      string
 	dimensions int64
 	version    int64
-	// done is the number of the log's last entry: messages up to it have a vector.
+	// done is the number of the log's last entry: the messages up to it have vectors.
 	done int64
 }
 
@@ -210,7 +210,7 @@ func (v *vectorState) restart(s *state.State, model string, dimensions int64) {
 	s.Store(embedderKey, sdk.AnyVersion, v.members()...)
 }
 
-// embedSome gives vectors to the next messages, in one request.
+// embedSome embeds the next messages, in one request.
 func (w *writer) embedSome(e *embedder, v *vectorState) error {
 	last := min(v.done+textsAtOnce, w.held.messages)
 	var texts []string
@@ -233,7 +233,7 @@ func (w *writer) embedSome(e *embedder, v *vectorState) error {
 		if dimensions := int64(len(vectors[0])); dimensions != v.dimensions {
 			again := v.done > 0
 			v.restart(w.State, e.model, dimensions)
-			if again { // the model has changed under its name
+			if again { // the model has changed but kept its name
 				return nil
 			}
 		}
@@ -250,7 +250,7 @@ func (w *writer) embedSome(e *embedder, v *vectorState) error {
 	return nil
 }
 
-// packed is a vector as the log has it.
+// packed encodes a vector for the log.
 func packed(v []float32) []byte {
 	largest := float32(0)
 	for _, x := range v {
@@ -283,7 +283,7 @@ func (w *writer) forgetVectors(doomed map[int64]bool) {
 	}
 }
 
-// nearest ranks messages by the cosine of their vectors with a query's, the best most of them first.
+// nearest ranks messages by the cosine of their vectors with a query's, and returns the best ones first.
 func nearest(s *state.State, query []float32, done int64, most int) []hit {
 	length := norm(query)
 	var best []hit
@@ -330,10 +330,10 @@ func fuse(rankings ...[]hit) []hit {
 	return bestOf(fused, len(fused))
 }
 
-// search is what vectors add to a retrieval.
+// search holds the vector part of a retrieval.
 type search struct {
 	vectorState
-	// ranking is by vectors. failed: there is none, for want of the endpoint.
+	// ranking is the order by vectors. failed: there is none because the endpoint failed.
 	ranking  []hit
 	failed   bool
 	warnings []string

@@ -10,8 +10,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forget removes messages, their words in the index, and the keys of their events. The log is written anew: its cost
-// grows with the log. Other messages keep their numbers.
+// forget removes messages, their words in the index, and the keys of their events. It rewrites the whole log, so its
+// cost grows with the log. Other messages keep their numbers.
 func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	w, err := newWriter(c)
 	if err != nil {
@@ -27,11 +27,11 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 			NativeOperation: "state_delete"}}, w.Err()
 }
 
-// meant tells which messages a request names. Events that it names by id lose their keys.
+// meant returns the messages that a request selects. Events selected by id lose their keys.
 func (w *writer) meant(r *abi.ForgetRequest) map[int64]bool {
 	doomed := map[int64]bool{}
 	for _, id := range r.EventIDs {
-		x := indexed{last: -1}
+		x := eventEntry{last: -1}
 		if w.Load(eventKey(id), x.members()...) == 0 {
 			continue
 		}
@@ -52,7 +52,7 @@ func (w *writer) meant(r *abi.ForgetRequest) map[int64]bool {
 	return doomed
 }
 
-// decode reads a message; false for one that was forgotten.
+// decode reads a message; false for a forgotten one.
 func (w *writer) decode(entry sdk.Entry) (m message, held bool) {
 	if object.Decode(entry.Data, m.members()...) != nil {
 		w.Fail(state.Unreadable(nativeID(entry.Seq)))
@@ -60,8 +60,8 @@ func (w *writer) decode(entry sdk.Entry) (m message, held bool) {
 	return m, m.eventID != ""
 }
 
-// rewrite writes the log without the text of some messages and returns the native ids of those that were there. single:
-// they were named one by one, and their events stay, without the digest of what they said.
+// rewrite writes the log without the text of some messages and returns the native ids of those that existed. single:
+// the messages were selected one by one, so their events stay, without the digest of their content.
 func (w *writer) rewrite(doomed map[int64]bool, single bool) (removed []string) {
 	var kept [][]byte
 	for entry := range w.Entries(messageLog, 1, w.held.messages) {
@@ -85,7 +85,7 @@ func (w *writer) rewrite(doomed map[int64]bool, single bool) (removed []string) 
 	return removed
 }
 
-// unindex takes a message out of the index and the counts.
+// unindex removes a message from the index and the counts.
 func (w *writer) unindex(n int64, m *message, single bool) {
 	w.changed = true
 	w.held.forgotten++
@@ -97,9 +97,9 @@ func (w *writer) unindex(n int64, m *message, single bool) {
 	for _, term := range abi.SortedKeys(count(list)) {
 		w.of(term).remove(w.State, term, n)
 	}
-	x, key := indexed{}, eventKey(m.eventID)
+	x, key := eventEntry{}, eventKey(m.eventID)
 	switch version := w.Load(key, x.members()...); {
-	case version == 0: // removed with another message of the event, or by the event's id
+	case version == 0: // already removed with another message of the event, or by the event's id
 	case single:
 		x.digest = ""
 		w.Store(key, version, x.members()...)
@@ -108,7 +108,7 @@ func (w *writer) unindex(n int64, m *message, single bool) {
 	}
 }
 
-// remove takes a message out of a term's postings, and writes the block that had it.
+// remove removes a message from a term's postings and writes the block that contained it.
 func (p *postings) remove(s *state.State, term string, message int64) {
 	p.with--
 	if block, last, had := without(p.open, message); had {
@@ -123,7 +123,7 @@ func (p *postings) remove(s *state.State, term string, message int64) {
 	}
 }
 
-// without is a block without one message, with its last message, 0 where it is empty.
+// without returns a block without one message, and the block's last message, 0 if it is empty.
 func without(block []byte, message int64) (left []byte, last int64, had bool) {
 	walk(block, func(n, times, words int64) {
 		if n == message {

@@ -10,11 +10,11 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// route is what raw.calls names: the slot's own state.
+// route is the name in raw.calls of the slot's own state.
 const route = "state"
 
-// format fits messages, best first, into the budget: the best ones, and shows them best first or oldest first.
-func (s *settings) format(c *sdk.Call, found []*scored, budget abi.ContextBudget) sdk.Fitted {
+// format fits the best messages into the budget, and shows them best first or oldest first.
+func (s *settings) format(c *sdk.Call, found []*scoredMessage, budget abi.ContextBudget) sdk.Fitted {
 	context, blocks := sdk.ContextOf(s.config, c.Scope), make([]sdk.Block, len(found))
 	for i, m := range found {
 		blocks[i] = s.block(&m.message)
@@ -24,7 +24,7 @@ func (s *settings) format(c *sdk.Call, found []*scored, budget abi.ContextBudget
 		context.Arrange = func(kept []sdk.Block) []sdk.Block {
 			slices.SortStableFunc(kept, func(a, b sdk.Block) int {
 				n := found[a.Item].at.Compare(found[b.Item].at)
-				if n == 0 && s.recall { // what was said in one turn stays in its order
+				if n == 0 && s.recall { // messages of one turn keep their order
 					n = cmp.Compare(found[a.Item].number, found[b.Item].number)
 				}
 				return n
@@ -43,14 +43,14 @@ func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error)
 	if err != nil {
 		return nil, err
 	}
-	var found []*scored
+	var found []*scoredMessage
 	for i := range r.Result.Raw.Calls {
 		call := &r.Result.Raw.Calls[i]
 		if call.Route != route {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+call.Route+" is no call of retrieve")
 		}
 		err := wirejson.DecodeBytes(call.Body).Arr(func(d *wirejson.Decoder) error {
-			m := new(scored)
+			m := new(scoredMessage)
 			err := object.Read(d, nil, m.members()...)
 			m.at, m.number = timeOf(m.timestamp), numberOf(m.id)
 			found = append(found, m)

@@ -30,13 +30,13 @@ const (
 	termPrefix  = "term/"
 	blockPrefix = "block/"
 	countKey    = "count"
-	// blockBytes is from which size on a block is full: a record writes as much for each of its terms.
+	// blockBytes is the size at which a block is full. A record writes up to this much for each of its terms.
 	blockBytes = 1500
 )
 
-// collection is the key count.
+// collection is the value of the key count.
 type collection struct {
-	// messages came, forgotten of them are not there any more.
+	// messages were recorded in all; forgotten of them no longer exist.
 	messages, forgotten, words, version int64
 }
 
@@ -45,7 +45,7 @@ func (c *collection) members() []object.Member {
 		object.Optional("words", &c.words)}
 }
 
-// held is how many messages are there.
+// held returns the number of existing messages.
 func (c *collection) held() int64 { return c.messages - c.forgotten }
 
 func readCollection(s *state.State) (c collection) {
@@ -53,16 +53,16 @@ func readCollection(s *state.State) (c collection) {
 	return c
 }
 
-// postings is the key of a term.
+// postings is the value of a term's key.
 type postings struct {
-	// with is how many messages have the term, blocks how many blocks are full.
+	// with is the number of messages that contain the term, blocks the number of full blocks.
 	with, blocks int64
-	// last is the message of the newest posting in open, 0 where that is empty.
+	// last is the message of the newest posting in open, 0 if open is empty.
 	last int64
 	open []byte
 }
 
-// readPostings reads a term's key; a term that no message has has none.
+// readPostings reads a term's key; a term without messages has no postings.
 //
 // Errors: unavailable (state_io).
 func readPostings(s *state.State, term string) *postings {
@@ -83,7 +83,7 @@ func readPostings(s *state.State, term string) *postings {
 	return p
 }
 
-// add adds a posting. A block that is full goes to a key of its own.
+// add adds a posting. A full block moves to its own key.
 func (p *postings) add(s *state.State, term string, message, times, words int64) {
 	p.with++
 	for _, n := range []int64{message - p.last, times, words} {
@@ -122,7 +122,7 @@ func (p *postings) each(s *state.State, term string, f func(message, times, word
 	}
 }
 
-// walk goes through one block; false where it is not what was stored.
+// walk iterates over one block; false if it is damaged.
 func walk(block []byte, f func(message, times, words int64)) bool {
 	message := int64(0)
 	for len(block) > 0 {
@@ -140,20 +140,20 @@ func walk(block []byte, f func(message, times, words int64)) bool {
 	return true
 }
 
-// indexed is the key of an event.
-type indexed struct {
+// eventEntry is the value of an event's key: which messages the event became.
+type eventEntry struct {
 	digest string
-	// Its messages have the numbers from first to last; it has none where last is smaller.
+	// Its messages have the numbers from first to last. It has no messages if last is smaller than first.
 	first, last int64
 }
 
-func (x *indexed) members() []object.Member {
+func (x *eventEntry) members() []object.Member {
 	return []object.Member{object.Always("digest", &x.digest), object.Always("first", &x.first),
 		object.Always("last", &x.last)}
 }
 
-// nativeIDs are those of an event's messages.
-func (x *indexed) nativeIDs() (ids []string) {
+// nativeIDs returns the ids of the event's messages.
+func (x *eventEntry) nativeIDs() (ids []string) {
 	for n := x.first; n <= x.last; n++ {
 		ids = append(ids, nativeID(n))
 	}
@@ -162,13 +162,13 @@ func (x *indexed) nativeIDs() (ids []string) {
 
 func nativeID(message int64) string { return "message#" + sdk.Itoa(message) }
 
-// numberOf is the message that a native id names, 0 if it names none.
+// numberOf returns the number of the message with a native id, 0 if the id is invalid.
 func numberOf(nativeID string) int64 {
 	n, _ := strconv.ParseInt(strings.TrimPrefix(nativeID, "message#"), 10, 64)
 	return n
 }
 
-// eventKey is the key of an event. Keys have at most 512 bytes, and so have event ids.
+// eventKey returns the key of an event. Both keys and event ids may have up to 512 bytes, so a long id is hashed.
 func eventKey(id string) string {
 	if len(id) > 500 {
 		return "event#" + sdk.Digest256(id)

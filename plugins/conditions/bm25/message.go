@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// message is one document: a message of an event that has a text.
+// message is one document: a message with text.
 type message struct {
 	eventID, sessionID, timestamp string
 	// speaker is the message's name, or its role where it has none.
@@ -20,7 +20,7 @@ func (m *message) members() []object.Member {
 		object.Always("timestamp", &m.timestamp), object.Always("speaker", &m.speaker), object.Always("text", &m.text)}
 }
 
-// messagesOf are an event's messages that have a text. Calls of tools have none.
+// messagesOf returns an event's messages that have text. Tool calls have none.
 func messagesOf(e *abi.MemoryEvent) []*message {
 	var list []*message
 	for i := range e.Messages {
@@ -37,12 +37,12 @@ func messagesOf(e *abi.MemoryEvent) []*message {
 	return list
 }
 
-// document is what is indexed: "Caroline: I went to the lake."
+// document returns the text that is indexed: "Caroline: I went to the lake."
 func (m *message) document() string { return m.speaker + ": " + m.text }
 
-// block is a message as the prompt has it: "[2026-01-12T08:03:00Z] Caroline: I went to the lake.", with the date
-// alone in the frames compact and minimal. The speaker is a part of the text, as of the document that is searched.
-// recall shows the time of day too, since it shows messages in the order of time.
+// block is a message as shown in the prompt: "[2026-01-12T08:03:00Z] Caroline: I went to the lake.", or with the date
+// only in the frames compact and minimal. The speaker is part of the text, as in the indexed document. recall also
+// shows the time of day, because it shows messages in chronological order.
 func (s *settings) block(m *message) sdk.Block {
 	when := sdk.Day(m.timestamp)
 	if s.recall {

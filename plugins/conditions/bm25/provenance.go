@@ -34,7 +34,7 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 			st.Fail(abi.NewError(abi.CodeNotFound, "native_id: no message has the id "+strconv.Quote(r.NativeID)))
 		}
 	case r.EventID != "":
-		x := indexed{last: -1}
+		x := eventEntry{last: -1}
 		if st.Load(eventKey(r.EventID), x.members()...) == 0 {
 			st.Fail(abi.NewError(abi.CodeNotFound, "event_id: the scope has no event "+strconv.Quote(r.EventID)))
 		}
@@ -45,7 +45,7 @@ func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) 
 	return answer, st.Err()
 }
 
-// add adds the messages of these numbers that are there, and reports whether there were any.
+// add adds those of the messages with these numbers that exist, and reports whether there were any.
 func (r *reader) add(to *abi.Provenance, first, last int64) bool {
 	before := len(to.Items)
 	for n := first; n <= last; n++ {

@@ -51,7 +51,7 @@ func rank(s *state.State, held *collection, query string, most int, common func(
 			scores[message] += weight * f / (f + k1*(1-b+b*float64(words)/average))
 		})
 	}
-	later := map[string]*postings{} // of common terms
+	later := map[string]*postings{} // common terms only
 	for _, term := range abi.SortedKeys(counts) {
 		if p := readPostings(s, term); common(p.with, held.held()) {
 			later[term] = p
@@ -62,7 +62,7 @@ func rank(s *state.State, held *collection, query string, most int, common func(
 	for _, term := range abi.SortedKeys(later) {
 		add(term, later[term], false)
 	}
-	least := 0.0 // that a score has to exceed, once there are enough
+	least := 0.0 // score to exceed once there are enough results
 	for message, score := range scores {
 		if score == 0 {
 			continue

@@ -39,7 +39,7 @@ func share(b abi.ContextBudget, part, of int64) abi.ContextBudget {
 }
 
 // around takes the neighbours of each hit that its session has.
-func (r *reader) around(hits []*scored, budget abi.ContextBudget) {
+func (r *reader) around(hits []*scoredMessage, budget abi.ContextBudget) {
 	var numbers []int64
 	var sessions []string
 	for _, of := range hits {
@@ -59,7 +59,7 @@ func (r *reader) around(hits []*scored, budget abi.ContextBudget) {
 // newestPage is how many keys are listed at once.
 const newestPage = 50
 
-// newest takes messages by their time, the newest first.
+// newest adds messages by their time, newest first.
 func (r *reader) newest(budget abi.ContextBudget) {
 	list := abi.StateListRequest{Prefix: whenPrefix, Limit: newestPage, Values: true}
 	if r.asOf != "" {
@@ -69,7 +69,7 @@ func (r *reader) newest(budget abi.ContextBudget) {
 		var items []sdk.Item
 		var numbers []int64
 		items, more = r.List(list)
-		for _, item := range items { // another call makes their values invalid
+		for _, item := range items { // another call would make their values invalid
 			n, err := strconv.ParseInt(string(item.Value), 10, 64)
 			if err != nil {
 				r.Fail(state.Unreadable(item.Key))
@@ -82,17 +82,17 @@ func (r *reader) newest(budget abi.ContextBudget) {
 	}
 }
 
-// common reports whether a word that so many of the messages have says little about any of them: "you", or a speaker's
-// name. Messages that share only such words with the query are no hits of recall. bm25 takes every word.
+// common reports whether a word occurs in so many messages that it says little about any of them, such as "you" or a
+// speaker's name. recall ignores messages that share only common words with the query. bm25 uses every word.
 func (s *settings) common(with, held int64) bool {
-	const few = 20 // messages, in which any word may matter
+	const few = 20 // with so few messages, any word may matter
 	return s.recall && held > few && with*4 > held
 }
 
 // whenPrefix begins the keys by which recall finds its newest messages.
 const whenPrefix = "when/"
 
-// whenKey is the key of a message by its time, the newest first; of messages of one time, the last first.
+// whenKey is the key of a message by its time, newest first; messages of the same time are ordered last first.
 func whenKey(m *message, n int64) string { return timeKey(m) + "/" + inverted(1<<48-n, 12) }
 
 // timeKey sorts before the keys of all messages at or before the message's time, and after those of later ones.

@@ -50,7 +50,7 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 	return answer, w.Err()
 }
 
-// writer stores messages. Postings and counts are written once for all of an operation's messages.
+// writer stores messages. It writes postings and counts once for all messages of an operation.
 type writer struct {
 	*state.State
 	settings *settings
@@ -68,12 +68,12 @@ func newWriter(c *sdk.Call) (*writer, error) {
 	return &writer{State: s, settings: settings, held: readCollection(s), postings: map[string]*postings{}}, nil
 }
 
-// add stores an event's messages, or answers for those that are there.
+// add stores an event's messages, or returns a receipt for those already stored.
 //
 // Errors: conflict when the scope holds the event id with other content.
 func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	digest := sdk.DigestBytes(abi.Marshal(e))
-	x := indexed{}
+	x := eventEntry{}
 	if w.Load(eventKey(e.EventID), x.members()...) != 0 {
 		if x.digest != digest {
 			return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
@@ -84,7 +84,7 @@ func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		return receipt, nil
 	}
 	messages := messagesOf(e)
-	x = indexed{digest: digest, first: w.held.messages + 1, last: w.held.messages + int64(len(messages))}
+	x = eventEntry{digest: digest, first: w.held.messages + 1, last: w.held.messages + int64(len(messages))}
 	for _, m := range messages {
 		w.index(m)
 	}
@@ -92,7 +92,7 @@ func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return w.receipt(e, &x), nil
 }
 
-// warn adds to the receipt of a turn that was stored that it has no vectors yet.
+// warn adds a warning to the receipt of a stored turn that has no vectors yet.
 func (w *writer) warn(err error, r *abi.WriteReceipt) {
 	if err != nil && r != nil && r.Status == abi.StatusCommitted && !r.Duplicate {
 		r.Warnings = append(r.Warnings, embedderFailed(err)+"; the turn is stored, and words find it; a later turn embeds it")
@@ -115,7 +115,7 @@ func (w *writer) index(m *message) {
 	}
 }
 
-// of are a term's postings.
+// of returns a term's postings.
 func (w *writer) of(term string) *postings {
 	p := w.postings[term]
 	if p == nil {
@@ -125,8 +125,8 @@ func (w *writer) of(term string) *postings {
 	return p
 }
 
-// close writes what the messages changed, in byte order: the same events give the same writes. A term that no message
-// has any more goes.
+// close writes the changed postings in byte order, so that the same events cause the same writes. The key of a term
+// without messages is removed.
 func (w *writer) close() {
 	if !w.changed {
 		return
@@ -142,7 +142,7 @@ func (w *writer) close() {
 	w.Store(countKey, w.held.version, w.held.members()...)
 }
 
-func (w *writer) receipt(e *abi.MemoryEvent, x *indexed) *abi.WriteReceipt {
+func (w *writer) receipt(e *abi.MemoryEvent, x *eventEntry) *abi.WriteReceipt {
 	ids := x.nativeIDs()
 	r := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: ids,
 		NativeIDsKind: abi.NativeIDsFinal,

@@ -27,7 +27,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	budget := s.budget(r.Budget)
 	st := state.Of(c)
 	held := readCollection(st)
-	most := max(0, *budget.MaxItems) + 1 // one more, by which it shows that there is more
+	most := max(0, *budget.MaxItems) + 1 // one more, to see whether there are more
 	if s.embedder != nil {
 		most = depth
 	}
@@ -92,8 +92,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return result, st.Err()
 }
 
-// scored is a message that was found.
-type scored struct {
+// scored is a message in a result.
+type scoredMessage struct {
 	id    string
 	score float64
 	message
@@ -101,15 +101,15 @@ type scored struct {
 	at     time.Time
 }
 
-// scoreOrNil is the score, nil for a message that no ranking has.
-func (m *scored) scoreOrNil() *float64 {
+// scoreOrNil returns the score, or nil for a message that no ranking contains.
+func (m *scoredMessage) scoreOrNil() *float64 {
 	if m.score == 0 {
 		return nil
 	}
 	return &m.score
 }
 
-func (m *scored) members() []object.Member {
+func (m *scoredMessage) members() []object.Member {
 	return append([]object.Member{object.Always("id", &m.id), object.Always("score", &m.score)}, m.message.members()...)
 }
 
@@ -121,8 +121,8 @@ type reader struct {
 	// asOf leaves out later messages; "" leaves out none.
 	asOf  string
 	until time.Time
-	// found are the messages read, tokens what their blocks come to.
-	found  []*scored
+	// found are the messages read, tokens the sum of their blocks' tokens.
+	found  []*scoredMessage
 	tokens int64
 	taken  map[int64]bool
 	// ahead are messages as stored that were read with others, together about aheadBytes at most.
@@ -140,7 +140,7 @@ func (r *reader) over(budget abi.ContextBudget) bool {
 	return int64(len(r.found)) > *budget.MaxItems || budget.MaxTokens != nil && r.tokens > *budget.MaxTokens
 }
 
-// hits takes messages that were ranked, best first, until more than the budget is there.
+// hits reads ranked messages, best first, until they exceed the budget.
 func (r *reader) hits(best []hit, budget abi.ContextBudget) {
 	numbers := make([]int64, len(best))
 	for i, x := range best {
@@ -154,8 +154,8 @@ func (r *reader) hits(best []hit, budget abi.ContextBudget) {
 
 // messages are the messages with these numbers, in this order, until more than the budget is taken. It leaves out
 // those that were taken before.
-func (r *reader) messages(numbers []int64, budget abi.ContextBudget) iter.Seq2[int, *scored] {
-	return func(yield func(int, *scored) bool) {
+func (r *reader) messages(numbers []int64, budget abi.ContextBudget) iter.Seq2[int, *scoredMessage] {
+	return func(yield func(int, *scoredMessage) bool) {
 		for i, n := range numbers {
 			if r.over(budget) {
 				return
@@ -203,7 +203,7 @@ func (r *reader) readAhead(numbers []int64) {
 }
 
 // take adds a message. Tokens are counted only if the budget bounds them.
-func (r *reader) take(m *scored, budget abi.ContextBudget) {
+func (r *reader) take(m *scoredMessage, budget abi.ContextBudget) {
 	r.found, r.taken[m.number] = append(r.found, m), true
 	if budget.MaxTokens != nil {
 		r.tokens += r.context.CountBlock(r.Call, r.settings.block(&m.message))
@@ -211,8 +211,8 @@ func (r *reader) take(m *scored, budget abi.ContextBudget) {
 }
 
 // message reads a message; nil for one that is later than asOf, was forgotten or was never there.
-func (r *reader) message(n int64) *scored {
-	m := &scored{id: nativeID(n), number: n}
+func (r *reader) message(n int64) *scoredMessage {
+	m := &scoredMessage{id: nativeID(n), number: n}
 	stored, known := r.ahead[n]
 	if !known {
 		for entry := range r.Entries(messageLog, n, n) {
@@ -229,7 +229,7 @@ func (r *reader) message(n int64) *scored {
 	return m
 }
 
-// timeOf is a time of the contract, which the host has checked.
+// timeOf parses a timestamp that the host has checked.
 func timeOf(text string) time.Time {
 	at, _ := abi.ParseTime(text)
 	return at

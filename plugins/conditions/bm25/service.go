@@ -32,7 +32,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 		NewGeneration: c.Generation + 1, Trace: &abi.Trace{BackendName: s.config.Provider}}, st.Err()
 }
 
-// health is ok, since the state is the host's own; an embedder that gives no vector makes it degraded.
+// health is ok unless the embedder fails, which makes it degraded: the state is the host's.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -49,8 +49,8 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return h, nil
 }
 
-// readiness is always ready: a message is stored and indexed with its receipt. It is degraded while messages that words
-// find have no vector.
+// readiness is always ready: a message is stored and indexed with its receipt. It is degraded while some messages have
+// no vector and can only be found by their words.
 func readiness(c *sdk.Call, _ *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -72,9 +72,9 @@ func readiness(c *sdk.Call, _ *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 	return ready, st.Err()
 }
 
-// findEvent looks an event up by its id: exact, since messages and receipt are committed together.
+// findEvent looks an event up by its id. The result is certain, because messages and receipt are committed together.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	st, x := state.Of(c), indexed{}
+	st, x := state.Of(c), eventEntry{}
 	if st.Load(eventKey(r.EventID), x.members()...) == 0 {
 		return &abi.FindEventAnswer{Found: "absent"}, st.Err()
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// longestTerm is the longest term that is part of a key as it is, in bytes.
+// longestTerm is the maximum length of a term in a key, in bytes. Longer terms are hashed.
 const longestTerm = 400
 
 // terms are a text's words in lower case, in order and as often as they occur. A word is a maximal run of Unicode
@@ -15,7 +15,7 @@ const longestTerm = 400
 // tea, 2, cups, 喝, 茶.
 func terms(text string) []string {
 	var list []string
-	begin := -1 // of the run that is open
+	begin := -1 // start of the current run
 	end := func(at int) {
 		if begin >= 0 {
 			list = append(list, termOf(text[begin:at]))
@@ -49,7 +49,7 @@ func isIdeograph(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// termOf is a run in lower case. One that is too long for a key is named by its digest.
+// termOf returns a run in lower case, or its digest if it is too long for a key.
 func termOf(run string) string {
 	term := strings.ToLower(run)
 	if len(term) > longestTerm {
@@ -58,7 +58,7 @@ func termOf(run string) string {
 	return term
 }
 
-// count is how often each term occurs.
+// count returns how often each term occurs.
 func count(list []string) map[string]int64 {
 	counts := make(map[string]int64, len(list))
 	for _, term := range list {

@@ -9,9 +9,9 @@ import (
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
-	// excludeCurrent leaves out the turns of the session that asks: the agent shows them itself.
+	// excludeCurrent leaves out the turns of the requesting session, which the agent shows itself.
 	excludeCurrent bool
-	// maxTokens bounds every retrieval beside the request's own budget; nil means only that counts.
+	// maxTokens bounds every retrieval in addition to the request's budget; nil: no bound of its own.
 	maxTokens *int64
 }
 
@@ -41,7 +41,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// budget is the request's, bounded by the configuration.
+// budget returns the request's budget, bounded by the configuration.
 func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	if s.maxTokens != nil && (b.MaxTokens == nil || *b.MaxTokens > *s.maxTokens) {
 		b.MaxTokens = s.maxTokens
@@ -49,7 +49,7 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	return b
 }
 
-// effective is the configuration that a retrieval used, for its trace.
+// effective returns the configuration that a retrieval used, for its trace.
 func (s *settings) effective(budget abi.ContextBudget) map[string]abi.Raw {
 	used := map[string]abi.Raw{"order": sdk.Text("chronological"), "current_session": sdk.Text("include")}
 	if s.excludeCurrent {

@@ -7,8 +7,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forget removes turns. A forgotten event's key stays, empty: what is deleted is everything that begins with a name,
-// and other ids may begin with this one.
+// forget removes turns. The key of a forgotten event is emptied, not deleted: a delete removes every key with the same
+// beginning, and other ids may begin with this one.
 func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -55,7 +55,7 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 			NativeOperation: "state_delete"}}, nil
 }
 
-// meant lists the keys of the turns that a request names; some may hold nothing.
+// meant returns the keys of the turns that a request selects; some of them may not exist.
 func meant(c *sdk.Call, r *abi.ForgetRequest) (keys []string, err error) {
 	for _, id := range r.EventIDs {
 		key, _, err := c.Get(eventKey(id))

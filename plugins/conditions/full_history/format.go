@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// route is what raw.calls names: the slot's own state.
+// route is the name in raw.calls of the slot's own state.
 const route = "state"
 
 // block is a turn as the prompt has it:
@@ -40,7 +40,7 @@ func block(e *abi.MemoryEvent) sdk.Block {
 		When: sdk.Minute(e.Timestamp) + label}
 }
 
-// transcript is the messages of a turn, and the ids of the calls among them in order.
+// transcript returns the messages of a turn, and the ids of their calls in order.
 type transcript struct {
 	text  strings.Builder
 	calls []string
@@ -68,7 +68,7 @@ func (t *transcript) line(speaker, text string) {
 	t.text.WriteString(speaker + ": " + sdk.Indent(text) + "\n")
 }
 
-// format fits turns, oldest first, into the budget: the newest ones.
+// format fits the newest turns into the budget and shows them oldest first.
 func (s *settings) format(c *sdk.Call, blocks []sdk.Block, budget abi.ContextBudget) sdk.Fitted {
 	for i := range blocks {
 		blocks[i].Item = i

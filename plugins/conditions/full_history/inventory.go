@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// findEvent looks an event up by its id: exact, since a turn and its receipt are committed together.
+// findEvent looks an event up by its id. The result is certain, because a turn and its receipt are committed together.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	key, _, err := c.Get(eventKey(r.EventID))
 	if err != nil {
@@ -17,7 +17,7 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	return &abi.FindEventAnswer{Found: "present", NativeIDs: []string{string(key)}}, nil
 }
 
-// inventory counts the turns and hashes their keys with their versions; it reads every key, but no turn.
+// inventory counts the turns and hashes their keys with their versions. It reads keys only, not turns.
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	s, err := settingsOf(c)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// provenanceItems is how many turns a page has where the request does not say.
+// provenanceItems is the default number of turns on a page.
 const provenanceItems = 100
 
 // provenance gives turns as they are stored: one by its key, that of an event, or those of a range of time, the newest

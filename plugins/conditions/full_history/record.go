@@ -62,7 +62,7 @@ func newWriter(c *sdk.Call) (*writer, error) {
 	return &writer{call: c, settings: s, held: held}, err
 }
 
-// add stores a turn as it came under the next arrival number, or answers for the turn that is there.
+// add stores a turn under the next arrival number, or returns a receipt for the turn already stored.
 func (w *writer) add(e *abi.MemoryEvent, stored []byte) (*abi.WriteReceipt, error) {
 	at, err := abi.ParseTime(e.Timestamp)
 	if err != nil {
@@ -90,8 +90,8 @@ func (w *writer) add(e *abi.MemoryEvent, stored []byte) (*abi.WriteReceipt, erro
 	return w.receipt(e, key, 1), nil
 }
 
-// repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has
-// forgotten.
+// repeated returns the receipt of an event that the scope already holds. Usually the host's ledger does so first; this
+// covers events that the ledger has dropped.
 func (w *writer) repeated(e *abi.MemoryEvent, key string) (*abi.WriteReceipt, error) {
 	stored, _, err := w.call.Get(key)
 	if err != nil {

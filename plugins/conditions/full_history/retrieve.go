@@ -32,7 +32,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return result, nil
 }
 
-// raw is the kept turns as stored.
+// raw returns the kept turns as stored.
 func raw(w *window) abi.RawResult {
 	size := 2
 	for _, t := range w.kept() {

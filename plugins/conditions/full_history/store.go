@@ -18,7 +18,7 @@ import (
 const (
 	turnPrefix = "turn/"
 	countKey   = "count"
-	// turnKeyLength is that of all keys of turns.
+	// turnKeyLength is the length of all keys of turns.
 	turnKeyLength = 37
 )
 
@@ -32,13 +32,13 @@ func timeKey(at time.Time) string {
 	return turnPrefix + fixed(1<<40-at.Unix(), 11) + fixed(999_999_999-int64(at.Nanosecond()), 8)
 }
 
-// fixed is n in hex, with leading zeros.
+// fixed formats n in hex, with leading zeros.
 func fixed(n int64, digits int) string {
 	s := strconv.FormatInt(n, 16)
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 
-// eventKey is the key under which an event is found. Keys have at most 512 bytes, and so have event ids.
+// eventKey returns the key of an event. Both keys and event ids may have up to 512 bytes, so a long id is hashed.
 func eventKey(id string) string {
 	if len(id) > 500 {
 		return "event#" + sdk.Digest256(id)
@@ -46,10 +46,10 @@ func eventKey(id string) string {
 	return "event/" + id
 }
 
-// tally is how much a scope holds.
+// tally counts what a scope holds.
 type tally struct {
 	turns, bytes int64
-	arrived      int64 // how many turns ever came, forgotten ones too
+	arrived      int64 // turns ever recorded, including forgotten ones
 	version      int64 // of the key; 0 before the first turn
 }
 
@@ -76,7 +76,7 @@ func readTally(c *sdk.Call) (tally, error) {
 	return n, nil
 }
 
-// average is a turn's size in bytes.
+// average returns a turn's average size in bytes.
 func (n tally) average() int64 { return n.bytes / max(1, n.turns) }
 
 func (n tally) write(c *sdk.Call) error {

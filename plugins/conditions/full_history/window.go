@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// ceiling bounds the stored turns that one retrieval reads, in bytes: the guest has 128 MiB.
+	// ceiling is the maximum size of the stored turns that one retrieval reads, in bytes: the guest has 128 MiB.
 	ceiling = 4 << 20
-	// pageBytes bounds a page of them, unless its one turn is larger.
+	// pageBytes is the maximum size of a page of turns, unless the page has only one.
 	pageBytes = 1 << 20
-	// bytesPerToken of a stored turn, before any was read.
+	// bytesPerToken is the assumed size of a token before any turn was read.
 	bytesPerToken = 6
 )
 
-// window is the end of a history: the turns that a retrieval considers, and what of them fits.
+// window is the end of a history: the turns that a retrieval considers, and those of them that fit.
 type window struct {
 	turns  []turn // oldest first
 	fitted sdk.Fitted
-	// held is what the scope stores in all.
+	// held counts everything that the scope stores.
 	held tally
-	// sameSession counts the turns left out because they belong to the session that asks.
+	// sameSession counts the turns that were left out because they belong to the requesting session.
 	sameSession int64
-	// complete is true when there is no turn older than those considered.
+	// complete is true if no older turn exists.
 	complete bool
-	// overCeiling is true when the ceiling ended the search, clipped when it cut the newest turn.
+	// overCeiling is true if the ceiling ended the search, clipped if it cut the newest turn.
 	overCeiling, clipped bool
 }
 
@@ -41,11 +41,11 @@ type turn struct {
 	block                   sdk.Block
 }
 
-// kept is the turns that fit.
+// kept returns the turns that fit.
 func (w *window) kept() []turn { return w.turns[w.fitted.First:w.fitted.End] }
 
-// leftOut is how many turns that could have been shown are not; known is false where older turns were not looked at
-// one by one.
+// leftOut returns how many turns were left out although the request allows them; known is false if not all older turns
+// were checked.
 func (w *window) leftOut(r *abi.RetrieveRequest, s *settings) (n int64, known bool) {
 	switch {
 	case w.complete:
@@ -56,7 +56,7 @@ func (w *window) leftOut(r *abi.RetrieveRequest, s *settings) (n int64, known bo
 	return 0, false
 }
 
-// reader pages back from the newest turn until the budget is full: its work grows with the budget, not with the
+// reader pages back from the newest turn until the budget is full, so its cost grows with the budget, not with the
 // history.
 type reader struct {
 	*sdk.Call
@@ -65,12 +65,12 @@ type reader struct {
 	budget   abi.ContextBudget
 	context  sdk.Context
 	window   *window
-	// turns are those read so far, newest first, without those of the session that asks; tokens are counted only where
-	// the budget bounds them.
+	// turns are the turns read so far, newest first, without the requesting session's. tokens are counted only if the
+	// budget bounds them.
 	turns         []turn
 	bytes, tokens int64
-	// listed are keys whose turns have not been read, newest first; more tells that there are others behind them, after
-	// is the key before them.
+	// listed are keys of turns that have not been read, newest first. more reports whether there are more keys after
+	// them; after is the key before them.
 	listed []sdk.Item
 	more   bool
 	after  string
@@ -109,7 +109,7 @@ func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.Co
 	}
 }
 
-// next reads some more turns, and reports whether the search is at its end.
+// next reads more turns, and reports whether the search has ended.
 func (r *reader) next() (end bool, err error) {
 	if len(r.listed) == 0 && r.more {
 		r.page = min(max(2*r.page, r.wanted()/max(1, r.window.held.average())+2), r.room(), 1000)
@@ -124,22 +124,22 @@ func (r *reader) next() (end bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		for _, item := range items { // fewer, where a page of the host has not room for all
+		for _, item := range items { // fewer if they do not fit into a page of the host
 			if err := r.add(item); err != nil {
 				return false, err
 			}
 			r.after = item.Key
 		}
 		r.listed = r.listed[len(items):]
-		if r.settings.excludeCurrent { // a session may be any number of pages long
+		if r.settings.excludeCurrent { // a session may span any number of pages
 			r.ReuseValues()
 		}
 	}
 	return r.window.overCeiling || len(r.listed) == 0 && !r.more, nil
 }
 
-// wanted is how many bytes of turns to read next. Where the sum of the turns' tokens is over the budget but all of
-// them fit, it is a little more.
+// wanted returns how many bytes of turns to read next. If the sum of the turns' tokens exceeds the budget although all
+// of them fit, it is a little more.
 func (r *reader) wanted() int64 {
 	if r.budget.MaxTokens == nil {
 		return pageBytes
@@ -151,7 +151,8 @@ func (r *reader) wanted() int64 {
 	return min(max(limit-r.tokens, limit/16)*each, pageBytes)
 }
 
-// choose is how many of the listed turns to read at once: one, and others while they are wanted and under the ceiling.
+// choose returns how many of the listed turns to read at once: one, and more while they are wanted and below the
+// ceiling.
 func (r *reader) choose() int {
 	wanted, size := min(r.wanted(), ceiling-r.bytes), int64(0)
 	most := int(min(int64(len(r.listed)), r.room()))
@@ -163,7 +164,7 @@ func (r *reader) choose() int {
 	return most
 }
 
-// room is how many turns max_items still allows, and one more, by which it shows that there is more.
+// room returns how many turns max_items still allows, plus one to see whether there are more.
 func (r *reader) room() int64 {
 	if r.budget.MaxItems == nil {
 		return math.MaxInt64
@@ -171,7 +172,7 @@ func (r *reader) room() int64 {
 	return max(1, *r.budget.MaxItems+1-int64(len(r.turns)))
 }
 
-// add takes a turn in, after the newer ones: whole, or clipped if it is the only one and over the ceiling alone.
+// add adds a turn after the newer ones: whole, or clipped if it alone exceeds the ceiling.
 func (r *reader) add(item sdk.Item) error {
 	stored := item.Value
 	if r.settings.excludeCurrent {
@@ -207,7 +208,7 @@ func (r *reader) add(item sdk.Item) error {
 	return nil
 }
 
-// sessionOf is the session of a stored turn. It refers to stored.
+// sessionOf returns the session of a stored turn. The result refers to stored.
 func sessionOf(stored []byte) (session string, err error) {
 	d := wirejson.DecodeBytes(stored)
 	fields, err := d.ObjIter()
@@ -224,7 +225,7 @@ func sessionOf(stored []byte) (session string, err error) {
 	return session, err
 }
 
-// fit puts the turns in order of time and fits them.
+// fit sorts the turns by time and fits them into the budget.
 func (r *reader) fit() {
 	w := r.window
 	w.turns = slices.Clone(r.turns)
@@ -236,8 +237,8 @@ func (r *reader) fit() {
 	w.fitted = r.settings.format(r.Call, blocks, r.budget)
 }
 
-// clip makes an event of size bytes, as stored, one of about ceiling: it keeps the beginning of what the messages
-// say, and no metadata.
+// clip shortens a stored event of size bytes to about ceiling: it keeps the beginning of the messages' texts, and no
+// metadata.
 func clip(e *abi.MemoryEvent, size int64) {
 	var all int64
 	for text := range texts(e) {
@@ -255,7 +256,7 @@ func clip(e *abi.MemoryEvent, size int64) {
 	e.Metadata = nil
 }
 
-// texts goes through what the messages say.
+// texts iterates over the messages' texts.
 func texts(e *abi.MemoryEvent) iter.Seq[*string] {
 	return func(yield func(*string) bool) {
 		for i := range e.Messages {

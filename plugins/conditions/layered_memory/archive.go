@@ -10,7 +10,8 @@ import (
 
 const nothing = "(nothing)"
 
-// PromptTokens are those of the files, of the history that Dream has not read, and of the session's last summary.
+// PromptTokens counts the tokens of the files, of the history that Dream has not read, and of the session's last
+// summary.
 func (m *memory) PromptTokens(s *nanobot.Session) (n int64) {
 	for _, f := range m.folder() {
 		n += m.CountTokens(f.text)
@@ -25,9 +26,9 @@ func (m *memory) PromptTokens(s *nanobot.Session) (n int64) {
 	return n
 }
 
-// Archive compresses the messages before end that are not archived yet into an entry of the history, or, where the
-// model fails, into a raw one: then again is false, since one failed call is enough. Where raw archives are off nothing
-// has changed after a failure.
+// Archive compresses the messages before end that are not archived yet into a history entry. If the model fails it adds
+// a raw entry and returns again false, because one failed call is enough; if raw archives are off, a failure changes
+// nothing.
 func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again bool, failed error) {
 	if end <= s.Pointer {
 		return true, nil
@@ -64,7 +65,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	return failed == nil, nil
 }
 
-// compress asks the model for the facts of a conversation.
+// compress asks the model for the facts in a conversation.
 func (m *memory) compress(conversation string, u *model.Usage) (string, error) {
 	if m.Tokens.On() && m.CountTokens(m.settings.prompts.archive+conversation) > m.Tokens.Limit() {
 		return "", model.BadOutput("too large for the context window", 0, nil)

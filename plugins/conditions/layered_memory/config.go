@@ -14,24 +14,24 @@ import (
 // settings is the config block.
 type settings struct {
 	nanobot.Settings
-	// raw: what the model could not archive goes into the history as it is.
+	// raw: messages that the model could not archive are copied into the history.
 	raw        bool
-	ownHistory bool // recent history of the request's session only
+	ownHistory bool // show recent history of the request's session only
 	maxEntries int64
-	idleMS     int64 // 0: sessions are not archived for being idle
+	idleMS     int64 // 0: idle sessions are not archived
 	soul       bool
 	versions   bool
 	prompts    *promptSet
-	dream      dreaming
+	dream      dreamConfig
 }
 
-// dreaming is the block dream.
-type dreaming struct {
+// dreamConfig is the config block dream.
+type dreamConfig struct {
 	on, twoPhase, afterSession bool
 	skills                     bool // Dream may read and write skills/**
 	intervalMS, batch, rounds  int64
 	entryChars, fileChars      int64
-	keep                       int64 // how many runs are kept as they were
+	keep                       int64 // number of runs that are kept
 	model, instruction         string
 	// scheduled: interval_h or cron is configured.
 	scheduled bool
@@ -40,7 +40,7 @@ type dreaming struct {
 
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{raw: true, maxEntries: 1000, soul: true, versions: true,
-		dream: dreaming{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000,
+		dream: dreamConfig{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000,
 			keep: 10}}
 	var after, idle abi.Raw
 	var onFailure, visibility, versioning, prompts string
@@ -58,7 +58,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		object.Optional("versioning", &versioning), object.Optional("idle_archive_minutes", &idle),
 		object.Optional("prompts", &prompts))
 	s.raw, s.ownHistory, s.versions = onFailure != "retry", visibility == "session", versioning != "off"
-	// A schedule that is configured counts under the profile control, too.
+	// A configured schedule also applies under the profile control.
 	s.dream.afterSession = string(after) == "true" || after == nil && !s.Local && !s.dream.scheduled
 	if err == nil && string(after) == "true" && s.dream.scheduled {
 		err = abi.NewError(abi.CodeInvalidArgument, "dream.after_session: Dream runs behind every archive, which leaves "+
@@ -76,10 +76,10 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, err
 }
 
-// read reads the block. after is its member after_session, nil where that is absent or null.
+// read reads the block. after is its member after_session, nil if that is absent or null.
 //
 // Errors: invalid_argument for an invalid cron expression.
-func (b *dreaming) read(d *wirejson.Decoder) (after abi.Raw, err error) {
+func (b *dreamConfig) read(d *wirejson.Decoder) (after abi.Raw, err error) {
 	mode, cron, hours := "", "", 0.0
 	err = object.Read(d, nil, object.Optional("enabled", &b.on), object.Optional("allow_skills", &b.skills),
 		object.Optional("mode", &mode),

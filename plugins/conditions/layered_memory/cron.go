@@ -10,11 +10,11 @@ import (
 // is Sunday). Each is a bit set.
 type schedule struct {
 	minute, hour, day, month, weekday uint64
-	// Where both days are restricted one of them is enough, as in cron.
+	// If both kinds of day are restricted, one of them has to match, as in cron.
 	anyDay, anyWeekday bool
 }
 
-// parseSchedule reads an expression: *, numbers, ranges a-b, steps /n, lists with commas.
+// parseSchedule parses an expression: *, numbers, ranges a-b, steps /n, lists with commas.
 func parseSchedule(text string) (s *schedule, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
@@ -69,8 +69,7 @@ func cronSet(field string, least, most int) (set uint64, ok bool) {
 	return set, true
 }
 
-// within reports whether the schedule has a time behind since and up to now. What lies more than a year back counts for
-// nothing.
+// within reports whether the schedule has a time after since and up to now. It ignores times more than a year ago.
 func (s *schedule) within(since, now time.Time) bool {
 	now = now.UTC()
 	since = since.UTC()

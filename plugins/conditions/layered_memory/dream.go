@@ -20,7 +20,7 @@ func (m *memory) unread(d *model.Progress) bool {
 	return len(list) > 0
 }
 
-// lastCursor is the cursor of the history's newest entry, 0 where there is none.
+// lastCursor returns the cursor of the history's newest entry, 0 if it is empty.
 func (m *memory) lastCursor() int64 {
 	list, _ := m.newest(-1, 1)
 	if len(list) == 0 {
@@ -29,8 +29,7 @@ func (m *memory) lastCursor() int64 {
 	return list[0].cursor
 }
 
-// Setup prepares nothing, unless Dream is off: then what the history holds counts as read, so that it does not pile up
-// in prompts.
+// Setup prepares nothing, unless Dream is off: then the history counts as read, so that it does not pile up in prompts.
 func (m *memory) Setup() {
 	d := model.ReadProgress(m.State, dreamKey)
 	list, _ := m.newest(d.Cursor, 1)
@@ -40,7 +39,7 @@ func (m *memory) Setup() {
 	}
 }
 
-// Waits adds Dream's work, where it runs after every archive.
+// Waits adds Dream's work if Dream runs after every archive.
 func (m *memory) Waits(answer *abi.BackendReadiness) {
 	d := model.ReadProgress(m.State, dreamKey)
 	if !m.settings.dream.on || !m.settings.dream.afterSession || answer.Status == abi.ReadinessFailed || !m.unread(&d) {
@@ -54,7 +53,7 @@ func (m *memory) Waits(answer *abi.BackendReadiness) {
 	}
 }
 
-// BeforeWork asks for the archive of sessions without an event for long.
+// BeforeWork requests the archive of idle sessions.
 func (m *memory) BeforeWork() {
 	if m.settings.idleMS == 0 {
 		return
@@ -79,12 +78,13 @@ func (m *memory) AfterWork(reserve int64) {
 	}
 }
 
-// live is how far the times of events may lie from the host's clock for a scope to count as one that people use now.
+// live is the maximum distance between the events' times and the host's clock at which a scope counts as in current
+// use.
 const live = 24 * 60 * 60_000
 
-// due reports whether the schedule wants a run: by the times of the entries, so that a replay has its runs where the
-// timeline had them, whatever the day and the pace; and by the host's clock too where the last run read entries of that
-// day, since there time passes without entries.
+// due reports whether the schedule requires a run. It uses the times of the entries, so that a replay has its runs at
+// the same points of the timeline, on any day and at any pace. If the last run read entries of the current day, it also
+// uses the host's clock, because time then passes without entries.
 func (m *memory) due(d *model.Progress) bool {
 	if d.Ran == 0 {
 		return m.passed(0, m.NowMS())
@@ -106,26 +106,26 @@ func (m *memory) passed(since, until int64) bool {
 	return until-since >= s.intervalMS
 }
 
-// dreamRun is the outcome of one run.
-type dreamRun struct {
+// dreamResult is the outcome of one run.
+type dreamResult struct {
 	// kind is "manual run" or "scheduled run".
 	kind string
-	// reason is completed, nothing_to_do, max_iterations, or why the model failed.
+	// reason is completed, nothing_to_do, max_iterations, or the model's failure.
 	reason  string
 	changed []string
-	// edits counts the calls that edited or wrote a file. summary is what the model said at its end.
+	// edits counts the calls that edited or wrote a file. summary is the model's final text.
 	edits   int
 	summary string
-	// turns are the conversation with the model, its analysis first where there are two phases.
+	// turns is the conversation with the model, starting with its analysis if there are two phases.
 	turns   []chat.Message
 	skills  folder
 	version string
 	usage   model.Usage
 }
 
-// dream lets the model edit the files for the oldest entries that it has not read. The cursor moves when the run is
-// completed; edits stay in any case.
-func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
+// dream lets the model edit the files, given the oldest entries that it has not read. The cursor moves when the run is
+// completed; edits are kept in any case.
+func (m *memory) dream(d *model.Progress, kind string) *dreamResult {
 	var batch []entry
 	for x := range m.history(nil) {
 		if int64(len(batch)) == m.settings.dream.batch {
@@ -135,7 +135,7 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 			batch = append(batch, x)
 		}
 	}
-	run := &dreamRun{kind: kind, reason: "nothing_to_do"}
+	run := &dreamResult{kind: kind, reason: "nothing_to_do"}
 	if len(batch) == 0 {
 		return run
 	}
@@ -168,13 +168,13 @@ func (m *memory) dream(d *model.Progress, kind string) *dreamRun {
 	}
 	m.save(all)
 	d.Save(m.State, dreamKey)
-	*d = model.ReadProgress(m.State, dreamKey) // for the next run: with its version
+	*d = model.ReadProgress(m.State, dreamKey) // for the next run, including its version
 	m.compact(d.Cursor)
 	return run
 }
 
-// edit is the loop of tools. It ends when the model answers without a call.
-func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
+// edit is the tool loop. It ends when the model answers without a call.
+func (m *memory) edit(files folder, batch []entry, run *dreamResult) error {
 	history := ""
 	for _, x := range batch {
 		history += "[" + sdk.OneLine(x.at) + "] " + entryText(nanobot.Clip(x.content, int(m.settings.dream.entryChars))) +
@@ -233,15 +233,15 @@ func (m *memory) edit(files folder, batch []entry, run *dreamRun) error {
 	return nil
 }
 
-func (m *memory) ask(r chat.Request, run *dreamRun) (*chat.Answer, error) {
+func (m *memory) ask(r chat.Request, run *dreamResult) (*chat.Answer, error) {
 	r.Model = m.settings.dream.model
 	return m.Model.Chat(m.State, r, &run.usage)
 }
 
-// instructionFile takes the place of the built-in instruction, as in a workspace of Nanobot.
+// instructionFile overrides the built-in instruction, as in a workspace of Nanobot.
 const instructionFile = "prompts/dream.md"
 
-// instruction is the configured one, the workspace's, or the one of the set of prompts.
+// instruction returns the configured instruction, the workspace's, or that of the prompt set, in this order.
 func (m *memory) instruction() string {
 	own, _ := nanobot.KeptFile(m.State, instructionFile)
 	switch configured := m.settings.dream.instruction; {
@@ -255,7 +255,7 @@ func (m *memory) instruction() string {
 	return m.settings.prompts.dream
 }
 
-// entryText keeps the lines of a list as they are and indents others, so that none looks like a heading or like another
+// entryText keeps the lines of a list unchanged and indents others, so that none looks like a heading or like another
 // entry.
 func entryText(text string) string {
 	var b strings.Builder
@@ -289,7 +289,7 @@ func (m *memory) filesPrompt(files folder) string {
 	return b.String()
 }
 
-// analysis keeps the lines of an analysis that are facts; "" where nothing is new.
+// analysis keeps the lines of an analysis that are facts; "" if nothing is new.
 func analysis(text string) string {
 	var b strings.Builder
 	for _, line := range strings.Split(text, "\n") {

@@ -30,7 +30,7 @@ const (
 // contentFiles are those that Dream edits.
 var contentFiles = []string{soulFile, userFile, memoryFile}
 
-// file is one of them.
+// file is one content file.
 type file struct {
 	path, text, before string
 	version            int64
@@ -79,21 +79,21 @@ func (m *memory) Counts() []abi.InventoryKind {
 	return []abi.InventoryKind{long, {Kind: "history", Count: history}, {Kind: "version", Count: versions}}
 }
 
-// entry is one line of history.jsonl. Its time is that of the last message it tells of, in UTC.
+// entry is one line of history.jsonl. Its time is that of the last message it covers, in UTC.
 type entry struct {
 	cursor               int64
 	at, content, session string
 	events               []string
 }
 
-// Most characters of an entry, by what it is.
+// Maximum lengths of entries by kind, in characters.
 const (
 	summaryMost = 8000
 	rawMost     = 16000
 	entryMost   = 64000
 )
 
-// prepare is a text as it goes into the history.
+// prepare converts a text to the form that the history stores.
 func prepare(text string, most int) string {
 	text = strings.TrimRight(text, " \t\r\n")
 	if cut := nanobot.Clip(text, most); cut != text {
@@ -103,7 +103,7 @@ func prepare(text string, most int) string {
 	return words
 }
 
-// moment is the entry's time as RFC 3339 in UTC; a text of another form, which an import may bring, is returned as it is.
+// moment returns the entry's time as RFC 3339 in UTC. A text in another format, as in an import, is returned unchanged.
 func (x *entry) moment() string {
 	if len(x.at) == len("2026-03-01 09:30") {
 		return strings.Replace(x.at, " ", "T", 1) + ":00Z"
@@ -111,7 +111,7 @@ func (x *entry) moment() string {
 	return x.at
 }
 
-// unixMS is the entry's time in ms since 1970, 0 for a text of another form.
+// unixMS returns the entry's time in ms since 1970, 0 for a text in another format.
 func (x *entry) unixMS() int64 {
 	at, err := abi.ParseTime(x.moment())
 	if err != nil {
@@ -134,8 +134,8 @@ func (x *entry) members() []object.Member {
 		object.Optional("session_key", &x.session), object.Optional("events", &x.events)}
 }
 
-// nextCursor is one more than the largest of the key cursor and the last line, or than the largest of all lines where
-// that has none.
+// nextCursor returns the largest of the key cursor and the last line's cursor plus one. If the last line has none, it
+// uses the largest of all lines.
 func (m *memory) nextCursor() (next, version int64) {
 	text, version := m.Get("cursor")
 	issued, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
@@ -154,14 +154,14 @@ func (m *memory) nextCursor() (next, version int64) {
 	return issued + 1, version
 }
 
-// decodeEntry reads a line; false for one without a valid cursor and a time.
+// decodeEntry reads a line; false if it has no valid cursor or no time.
 func decodeEntry(data []byte) (x entry, ok bool) {
 	x.cursor = -1
 	err := object.Decode(data, x.members()...)
 	return x, err == nil && x.cursor >= 0 && x.at != ""
 }
 
-// history are the entries from the beginning. Lines that are no entries are counted in bad, unless it is nil.
+// history iterates over the entries from the beginning. Invalid lines are counted in bad, unless it is nil.
 func (m *memory) history(bad *int64) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		last, _ := m.Last(historyLog)
@@ -177,8 +177,7 @@ func (m *memory) history(bad *int64) iter.Seq[entry] {
 	}
 }
 
-// newest returns the last most entries after a cursor, oldest first. bad counts the lines among them that are no
-// entries.
+// newest returns the last most entries after a cursor, oldest first. bad counts the invalid lines among them.
 func (m *memory) newest(since int64, most int) (list []entry, bad int64) {
 	for line := range m.Newest(historyLog, int64(most)+1) {
 		x, ok := decodeEntry(line.Data)
@@ -195,7 +194,7 @@ func (m *memory) newest(since int64, most int) (list []entry, bad int64) {
 	return list, bad
 }
 
-// compact drops the oldest entries beyond the limit that Dream has read. The cursor is not lowered.
+// compact drops the oldest entries beyond the limit that Dream has read. The cursor is never lowered.
 func (m *memory) compact(dreamt int64) {
 	most := m.settings.maxEntries
 	last, _ := m.Last(historyLog)

@@ -12,7 +12,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The folder, as Nanobot has it since April 2026 (nanobot/agent/memory.py, MemoryStore); versions/ is ours.
+// The files of the workspace, as Nanobot has them since April 2026 (nanobot/agent/memory.py, MemoryStore). versions/ is
+// memhost's addition.
 const (
 	linesFile  = "memory/history.jsonl"
 	issuedFile = "memory/.cursor"
@@ -22,7 +23,7 @@ const (
 	logFile    = versionDir + "log.jsonl"
 )
 
-// WriteFiles adds the files, the history, the versions, the sessions, and what is kept as it came.
+// WriteFiles adds the files, the history, the versions, the sessions, and the files that are kept unchanged.
 func (m *memory) WriteFiles(f *nanobot.Files) {
 	for _, x := range m.folder() {
 		f.Text(x.path, x.text)
@@ -85,19 +86,19 @@ func (m *memory) TakeFiles(in *nanobot.Incoming) {
 	m.takeVersions(in)
 }
 
-// isDreamSession reports whether a file is a session of Nanobot's own Dream: dream_20260528-100000.jsonl, or by the
-// Base64 of its key, which begins with dream:. It is no conversation, and Dream is not to read itself.
+// isDreamSession reports whether a file is a session of Nanobot's own Dream: dream_20260528-100000.jsonl, or the Base64
+// of a key that begins with dream:. Such a session is not a conversation, and Dream must not read it.
 func isDreamSession(path string) bool {
 	return strings.HasPrefix(path, "sessions/dream_") || strings.HasPrefix(path, "sessions/ZHJlYW06")
 }
 
-// takeOldHistory makes entries of HISTORY.md and keeps it under another name, as Nanobot does once. It returns how many
-// entries there are.
+// takeOldHistory converts HISTORY.md to entries and keeps it under another name, as Nanobot does once. It returns the
+// number of entries.
 func (m *memory) takeOldHistory(in *nanobot.Incoming) int {
 	text := in.Take(oldHistory)
 	chunks := splitOldHistory(strings.ToValidUTF8(text, "\uFFFD"))
 	for i, chunk := range chunks {
-		// the file's own time does not come along
+		// the file's own time is not part of an import
 		x := entry{cursor: int64(i + 1), at: nanobot.Minute(m.Now), content: chunk}
 		if at, rest, dated := cutMinute(chunk); dated {
 			x.at = at
@@ -115,8 +116,8 @@ func (m *memory) takeOldHistory(in *nanobot.Incoming) int {
 	return len(chunks)
 }
 
-// splitOldHistory cuts HISTORY.md into entries: at blank lines, and at lines that begin with a date; but a raw
-// archive's messages, which do, stay together.
+// splitOldHistory splits HISTORY.md into entries at blank lines and at lines that begin with a date. The messages of a
+// raw archive also begin with a date, but stay together.
 func splitOldHistory(text string) []string {
 	var chunks, current []string
 	end := func() {
@@ -167,7 +168,7 @@ func isDated(line string) bool {
 	return found && strings.HasPrefix(inner, "[") && isDate(inner[1:])
 }
 
-// cutMinute takes "[YYYY-MM-DD HH:MM]" off a text.
+// cutMinute removes "[YYYY-MM-DD HH:MM]" from the start of a text.
 func cutMinute(text string) (at, rest string, found bool) {
 	inner, rest, found := strings.Cut(text, "]")
 	if !found || len(inner) != 17 || inner[0] != '[' || !isDate(inner[1:]) || inner[11] != ' ' || inner[14] != ':' {
@@ -197,9 +198,9 @@ func isRawMessage(line string) bool {
 	return true
 }
 
-// takeVersions takes versions/, whose ids are checked. Without its log no file there is a version's.
+// takeVersions imports versions/ and checks its ids. Without its log, none of its files belongs to a version.
 //
-// Errors: invalid_argument for a version or a file of one whose id is not that of its content.
+// Errors: invalid_argument for a version or a file whose id does not match its content.
 func (m *memory) takeVersions(in *nanobot.Incoming) {
 	if !in.Unclaimed(logFile) {
 		return

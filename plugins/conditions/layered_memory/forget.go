@@ -6,9 +6,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Forget removes entries of the history that were made from forgotten events alone. Where Dream has read one, the
-// versions of the files and the runs that are kept go too: they may quote it. The files themselves go only where they
-// are named.
+// Forget removes the history entries that were made from forgotten events only. If Dream has read one, it also removes
+// the versions of the files and the stored runs, which may quote it. The files themselves are removed only if they are
+// named.
 func (m *memory) Forget(f *nanobot.Forgetting) {
 	d := model.ReadProgress(m.State, dreamKey)
 	dreamt := false
@@ -21,7 +21,7 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 		dreamt = dreamt || x.cursor <= d.Cursor && (f.Names(id) || f.Of(x.events) > 0)
 		return id, x.events
 	})
-	dreamt = dreamt || f.Read && m.settings.maxEntries > 0 && d.Cursor > 0 // the entry may be gone by now
+	dreamt = dreamt || f.Read && m.settings.maxEntries > 0 && d.Cursor > 0 // the entry may no longer exist
 	files := m.folder()
 	for _, x := range files {
 		id := x.path + "@" + sdk.Digest256(x.text)[:8]
@@ -34,8 +34,8 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 		}
 	}
 	m.save(files)
-	d.Failure = model.Failure{} // it may quote what the model said
-	d.Save(m.State, dreamKey)   // a run under way has read what is gone: it has to begin anew
+	d.Failure = model.Failure{} // it may quote the model
+	d.Save(m.State, dreamKey)   // a run in progress has read forgotten entries: it has to start over
 	if !dreamt {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	_ "github.com/memhost/memhost/sdk/gc" // a long history is imported and compressed in one operation
 )
 
-// plugin serves the operations that all memories modelled on Nanobot's have. What this one has of its own is type
-// memory.
+// plugin serves the operations common to all memories modelled on Nanobot. Type memory has what is specific to this
+// one.
 var plugin = nanobot.Plugin{Open: open, Types: []string{"message", "long_term", "history"},
 	Queries:   "files, status, skill, dream_log, dream_restore, dream_diff or dream_sessions",
 	Mutations: "archive, dream, dream_restore or import_files"}

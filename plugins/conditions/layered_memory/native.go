@@ -33,8 +33,8 @@ func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	return true
 }
 
-// writeVersions writes the last 10 changes of Dream and restores. Each restore takes back the versions before it down to
-// the one that it names, unless a later one took back the restore itself.
+// writeVersions writes the last 10 changes of Dream and restores. A restore undoes the versions from the one that it
+// names to the one before it, unless a later restore undid it.
 func (m *memory) writeVersions(answer *wirejson.Encoder) {
 	n, until := 0, ""
 	answer.ArrStart()
@@ -58,7 +58,7 @@ func (m *memory) writeVersions(answer *wirejson.Encoder) {
 	}
 }
 
-// writeVersion writes one version; its message holds the diff against its parent. The first version has no diff.
+// writeVersion writes one version; its message contains the diff against its parent. The first version has no diff.
 func (m *memory) writeVersion(sha string, answer *wirejson.Encoder) {
 	if sha != "" {
 		m.find(sha).write(answer)
@@ -80,9 +80,9 @@ func (v *version) write(e *wirejson.Encoder) {
 		object.Optional("undone", &v.undone), object.Always("diff", &diff))
 }
 
-// writeDiff writes what changed from one version to another, {from, to, diff}.
+// writeDiff writes the changes from one version to another, {from, to, diff}.
 //
-// Errors: those of find; conflict where a version's files were not imported.
+// Errors: those of find; conflict if a version's files were not imported.
 func (m *memory) writeDiff(from, to string, answer *wirejson.Encoder) {
 	old := m.find(from)
 	if to == "" {

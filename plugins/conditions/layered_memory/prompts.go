@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// promptSet is what the model is told, by the option prompts.
+// promptSet is a set of prompts, chosen by the option prompts.
 type promptSet struct {
 	// archive compresses a conversation; dream edits the files; analyse and edit are Dream's two phases.
 	archive, dream, analyse, edit string

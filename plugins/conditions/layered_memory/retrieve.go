@@ -17,8 +17,8 @@ const (
 	recentTokens = 8000
 )
 
-// Items are the files, the history that Dream has not read, the session's last summary, and where it is configured what
-// else of the history shares words with the query.
+// Items returns the files, the history that Dream has not read, the session's last summary and, if configured, further
+// history entries that share words with the query.
 func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []string) {
 	items = m.files()
 	recent, bad := m.recent(r.SessionID)
@@ -43,7 +43,7 @@ func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []st
 	return items, notes
 }
 
-// files are those that say something of a person, or of the agent where it is configured.
+// files returns the files that describe a person and, if configured, the agent.
 func (m *memory) files() (items []nanobot.Item) {
 	files := m.folder()
 	for _, part := range []struct{ path, title string }{{userFile, "User (USER.md)"},
@@ -75,10 +75,10 @@ func (m *memory) All() iter.Seq[nanobot.Item] {
 	}
 }
 
-// TailFrom keeps a short raw suffix after an archive: the last 8 messages.
+// TailFrom keeps a short unarchived suffix after an archive: the last 8 messages.
 func (m *memory) TailFrom(s *nanobot.Session) int64 { return min(s.Pointer, s.Messages-8) }
 
-// templates are the digests of the files that Nanobot puts into a new workspace: they say nothing of a person
+// templates are the digests of the files that Nanobot puts into a new workspace. They say nothing about a person
 // (nanobot-ai 0.3.5, nanobot/templates).
 var templates = []string{"d58b7ed68cc05c8aaa1e0b97f6f78411e1959efbebb53f53f047f1a911632151",
 	"bfd7f7a5e129a86f1d392374669e5375986b830fce9d0d591de15c296845725e",
@@ -93,7 +93,7 @@ func (x *entry) item(title string) nanobot.Item {
 		Created: x.at, Events: x.events}
 }
 
-// recent is the history that Dream has not read, the newest of it, oldest first.
+// recent returns the newest part of the history that Dream has not read, oldest first.
 func (m *memory) recent(session string) (items []nanobot.Item, bad int64) {
 	d := model.ReadProgress(m.State, dreamKey)
 	list, bad := m.newest(d.Cursor, recentMost)

@@ -15,8 +15,8 @@ import (
 // entry of the history that was read; a further run over the same entries has -2 behind it, and so on. The first line is about the run, each other one is a message. They are no sessions: no model is shown them.
 const dreamDir = "dreams/"
 
-// keepSession keeps a run, and drops the oldest of those that are too many.
-func (m *memory) keepSession(run *dreamRun, first, last *entry) {
+// keepSession stores a run, and drops the oldest runs beyond the limit.
+func (m *memory) keepSession(run *dreamResult, first, last *entry) {
 	if m.settings.dream.keep == 0 || len(run.turns) == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (m *memory) keepSession(run *dreamRun, first, last *entry) {
 		for _, call := range turn.Calls {
 			arguments := string(call.Arguments)
 			if text, err := wirejson.DecodeBytes(call.Arguments).Str(); err == nil {
-				arguments = text // by the API's rules a text that holds JSON
+				arguments = text // by the API's rules a string that contains JSON
 			}
 			line.ToolCalls = append(line.ToolCalls, abi.ToolCall{ID: call.ID, Name: call.Name, Arguments: arguments})
 		}
@@ -49,7 +49,7 @@ func (m *memory) keepSession(run *dreamRun, first, last *entry) {
 	}
 }
 
-// sessions are the paths of the runs that are kept, oldest first.
+// sessions returns the paths of the stored runs, oldest first.
 func (m *memory) sessions() (paths []string) {
 	for item := range m.State.Items(abi.StateListRequest{Prefix: "file/" + dreamDir}) {
 		paths = append(paths, strings.TrimPrefix(item.Key, "file/"))
@@ -57,13 +57,13 @@ func (m *memory) sessions() (paths []string) {
 	return paths
 }
 
-// keeps reports whether a run of this name is kept.
+// keeps reports whether a run of this name is stored.
 func (m *memory) keeps(name string) bool {
 	_, version := nanobot.KeptFile(m.State, dreamDir+name+".jsonl")
 	return version != 0
 }
 
-// stamp is a time as a part of a file's name: 20260403-000200.
+// stamp formats a time for a file name: 20260403-000200.
 func stamp(at string) string {
 	if len(at) < 19 {
 		return at
@@ -71,7 +71,7 @@ func stamp(at string) string {
 	return at[:4] + at[5:7] + at[8:10] + "-" + at[11:13] + at[14:16] + at[17:19]
 }
 
-// writeSessions writes the runs that are kept, newest first, each as its first line; or, with a name, all lines of one.
+// writeSessions writes the first line of each stored run, newest first, or, given a name, all lines of one run.
 //
 // Errors: not_found.
 func (m *memory) writeSessions(name string, answer *wirejson.Encoder) {
@@ -94,7 +94,7 @@ func (m *memory) writeSessions(name string, answer *wirejson.Encoder) {
 	}
 }
 
-// writeLines writes lines that are JSON. A file that was imported may hold others, which are left out.
+// writeLines writes the lines that are JSON. An imported file may contain others, which are left out.
 func writeLines(answer *wirejson.Encoder, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if wirejson.Valid([]byte(line)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// dreamTools are the declarations of the tools that Dream has.
+// dreamTools are the declarations of Dream's tools.
 var dreamTools = []string{
 	`{"type":"function","function":{"name":"read_file","parameters":{"type":"object","properties":{"path":{"type":"string"},` +
 		`"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["path"]}}}`,
@@ -24,7 +24,7 @@ var dreamTools = []string{
 		`"content":{"type":"string"}},"required":["path","content"]}}}`,
 }
 
-// toolArguments are those of all three tools.
+// toolArguments are the arguments of all three tools.
 type toolArguments struct {
 	path, old, new, content string
 	offset, limit           int64
@@ -47,8 +47,8 @@ func readArguments(raw abi.Raw) (a toolArguments, ok bool) {
 	return a, err == nil
 }
 
-// call does what a tool call asks for and returns its result. An error goes to the model as the result; the run goes
-// on.
+// call executes a tool call and returns its result. An error is returned to the model as the result, and the run
+// continues.
 func (f folder) call(call chat.ToolCall) string {
 	a, ok := readArguments(call.Arguments)
 	if !ok {
@@ -97,7 +97,7 @@ func (x *file) replace(a toolArguments, blank bool) string {
 
 const skillDir = "skills/"
 
-// isSkill reports whether a path is a file of a skill: skills/<name>/<file>, with no part that is hidden or leaves the
+// isSkill reports whether a path belongs to a skill: skills/<name>/<file>, without hidden parts and without leaving the
 // folder.
 func isSkill(path string) bool {
 	parts := strings.Split(path, "/")
@@ -112,7 +112,7 @@ func isSkill(path string) bool {
 	return true
 }
 
-// desk is what Dream works on: the files, and where it may the skills.
+// desk holds what Dream works on: the files and, if allowed, the skills.
 func (m *memory) desk(files folder) folder {
 	desk := slices.Clone(files)
 	if !m.settings.dream.skills {
@@ -127,8 +127,8 @@ func (m *memory) desk(files folder) folder {
 	return desk
 }
 
-// withSkill puts the blank file of a skill that a call writes for the first time on the desk. Nothing is made below a
-// file.
+// withSkill adds an empty file to the desk for a skill that a call writes for the first time. It creates nothing below
+// an existing file.
 func (f folder) withSkill(call chat.ToolCall) folder {
 	a, ok := readArguments(call.Arguments)
 	path := strings.TrimPrefix(a.path, "./")

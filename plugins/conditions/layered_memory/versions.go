@@ -14,42 +14,42 @@ import (
 
 const versionLog = "versions"
 
-// cursorFile is tracked beside the content files.
+// cursorFile is versioned along with the content files.
 const cursorFile = "memory/.dream_cursor"
 
-// diffMost bounds the diff in a version's message, in characters.
+// diffMost is the maximum length of the diff in a version's message, in characters.
 const diffMost = 6000
 
-// version is a state of the files. tree holds the blob of each tracked file, in the order of tracked; "" for one that
-// it does not have.
+// version is a state of the files. tree holds the blob of each tracked file, in the order of tracked; "" for a missing
+// file.
 type version struct {
 	sha, parent, at, author, message string
-	// summary is what the model said of the run, "" where it said nothing. It is no part of the record of changes.
+	// summary is the model's final text of the run, "" if it gave none. It is not part of the record of changes.
 	summary string
-	// undone says that a later restore took it back. It is no part of the record.
+	// undone: a later restore undid the version. It is not part of the record.
 	undone bool
 	tree   []string
 	stats  []stat
 }
 
-// stat counts a file's lines that a version added and removed.
+// stat counts the lines of a file that a version added and removed.
 type stat struct {
 	path           string
 	added, removed int64
 }
 
-// author is who records versions.
+// author is the author of all versions.
 const author = "memhost"
 
 var tracked = append(append([]string(nil), contentFiles...), cursorFile)
 
-// sameContent compares texts but for line ends.
+// sameContent compares texts ignoring line ends.
 func sameContent(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
 
-// commit records a version, of the time at, if a content file differs from the newest one, and returns its id. The first
-// is preceded by one of what was there before.
+// commit records a version with the time at, if a content file differs from the newest one, and returns its id. The
+// very first version is preceded by one of the state before it.
 func (m *memory) commit(files folder, at, subject, summary string, before, after int64) string {
 	var old, now []string
 	counts, diff, plus, minus := "", "", 0, 0
@@ -91,8 +91,8 @@ func (m *memory) record(v *version, texts []string) string {
 	return v.sha
 }
 
-// encode is the version as canonical JSON (RFC 8785), of which its id is the SHA-256; with the id, as a line of
-// versions/log.jsonl, it comes before the others.
+// encode returns the version as canonical JSON (RFC 8785); its id is the SHA-256 of that. With the id, which then comes
+// first, it is a line of versions/log.jsonl.
 func (v *version) encode(withID bool) []byte {
 	sha := ""
 	if withID {
@@ -116,7 +116,7 @@ func (x *stat) members() []object.Member {
 		object.Always("removed", &x.removed)}
 }
 
-// treeMembers are the tracked files by name: SOUL.md, USER.md, memory/.dream_cursor, memory/MEMORY.md.
+// treeMembers returns the tracked files by name: SOUL.md, USER.md, memory/.dream_cursor, memory/MEMORY.md.
 func (v *version) treeMembers() (list []object.Member) {
 	for _, i := range []int{0, 1, 3, 2} {
 		list = append(list, object.Optional(tracked[i], &v.tree[i]))
@@ -124,7 +124,7 @@ func (v *version) treeMembers() (list []object.Member) {
 	return list
 }
 
-// decodeVersion reads a version; its sha where the text has one.
+// decodeVersion reads a version, with its sha if the text has one.
 func decodeVersion(data []byte) (*version, error) {
 	v := &version{tree: make([]string, len(tracked))}
 	err := object.Read(wirejson.DecodeBytes(data), func(d *wirejson.Decoder, key string) error {
@@ -149,16 +149,16 @@ func decodeVersion(data []byte) (*version, error) {
 // ofDream reports whether Dream made a version.
 func (v *version) ofDream() bool { return strings.HasPrefix(v.message, "dream:") }
 
-// undoes is how the message of a restore begins, before the first digits of the version that it undoes.
+// undoes is the beginning of a restore's message, before the first digits of the version that it undoes.
 const undoes = "revert: undo "
 
-// shortSHA is how many digits of a version's id a restore's message has.
+// shortSHA is the number of digits of a version's id in a restore's message.
 const shortSHA = 8
 
-// restores reports whether a person made a version, by a restore.
+// restores reports whether a version is a person's restore.
 func (v *version) restores() bool { return strings.HasPrefix(v.message, undoes) }
 
-// versions are all, newest first.
+// versions returns all versions, newest first.
 func (m *memory) versions() iter.Seq[*version] {
 	return func(yield func(*version) bool) {
 		for id := range m.Newest(versionLog, 100) {
@@ -183,7 +183,7 @@ func (m *memory) version(sha string) *version {
 
 // find finds a version by a unique prefix of its id.
 //
-// Errors: invalid_argument for a prefix of less than 4 characters, not_found, conflict where it fits several.
+// Errors: invalid_argument for a prefix of less than 4 characters, not_found, conflict if several match.
 func (m *memory) find(prefix string) *version {
 	if len(prefix) < 4 {
 		m.Fail(abi.NewError(abi.CodeInvalidArgument, "params.sha: want at least 4 characters"))
@@ -203,9 +203,9 @@ func (m *memory) find(prefix string) *version {
 	return found
 }
 
-// restore writes the content files as they were before a version, and records that. It is a rewind: what came later
-// goes, too. Dream's cursor is not rewound: what a person has undone is not made again of the same history. Another
-// restore can be undone as well. It returns the new version's id and the ids that it undoes.
+// restore writes the content files as they were before a version, and records that as a new version. It rewinds: later
+// changes are undone too. Dream's cursor is not rewound, so Dream does not repeat what a person has undone. A restore
+// can be undone by another restore. It returns the new version's id and the ids of those it undoes.
 func (m *memory) restore(prefix string) (sha string, undone []string) {
 	v := m.find(prefix)
 	if !v.ofDream() && !v.restores() || v.parent == "" {
@@ -224,7 +224,7 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 	texts, diff, tree := []string{}, "", m.version(v.parent).tree
 	var stats []stat
 	for i, f := range files {
-		if tree[i] != "" { // a file that the version does not have stays as it is
+		if tree[i] != "" { // a file that the version does not contain is left unchanged
 			f.text = m.blob(tree[i])
 		}
 		texts = append(texts, f.text)
@@ -243,7 +243,7 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 	return m.record(back, append(texts, sdk.Itoa(d.Cursor))), undone
 }
 
-// blob is the text of a file in a version; "" for a file that the version does not have.
+// blob returns the text of a file in a version; "" if the version does not contain it.
 func (m *memory) blob(name string) string {
 	if name == "" {
 		return ""
@@ -255,7 +255,7 @@ func (m *memory) blob(name string) string {
 	return string(text)
 }
 
-// unified is a diff of one hunk, from the first line that differs to the last, or "" where none does.
+// unified returns a diff of one hunk, from the first different line to the last, or "" if there is no difference.
 func unified(path, before, after string) (text string, added, removed int) {
 	old, now := splitLines(before), splitLines(after)
 	first := 0

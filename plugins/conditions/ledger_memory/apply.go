@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// apply replays one event of a commit on a view. It returns a warning where a forget meets nothing.
+// apply replays one event of a commit on a view. It returns a warning if a forget matches nothing.
 func (v *view) apply(e *event, k *commit, m *meta) (warning string) {
 	switch e.Type {
 	case typeAdd:
@@ -17,7 +17,7 @@ func (v *view) apply(e *event, k *commit, m *meta) (warning string) {
 	return ""
 }
 
-// write puts an entry that a commit has changed.
+// write stores an entry that a commit has changed.
 func (v *view) write(e *entry, k *commit, m *meta) {
 	e.CommitID, e.UpdatedAt = k.ID, k.Timestamp
 	for _, id := range m.EventIDs {
@@ -38,7 +38,7 @@ func newEntry(e *event) *entry {
 	return made
 }
 
-// applyAdd: a new fact; one that is active is confirmed; one that was forgotten is there again.
+// applyAdd adds a new fact, confirms an active one, or revives a forgotten one.
 func (v *view) applyAdd(e *event, k *commit, m *meta) {
 	is := v.get(e.ID)
 	switch {
@@ -54,8 +54,8 @@ func (v *view) applyAdd(e *event, k *commit, m *meta) {
 	v.write(is, k, m)
 }
 
-// applyModify: another value for the lineage of the parent, or for the only active fact with its subject and
-// predicate; else a fact of its own, marked.
+// applyModify gives a new value to the lineage of the parent, or to the only active fact with the same subject and
+// predicate. If there is none, it adds a fact, marked as such.
 func (v *view) applyModify(e *event, k *commit, m *meta) {
 	is := v.target(&e.identity)
 	if is != nil {
@@ -72,7 +72,7 @@ func (v *view) applyModify(e *event, k *commit, m *meta) {
 	v.write(is, k, m)
 }
 
-// target is the entry that a modify means, nil if there is none, or more than one.
+// target returns the entry to which a modify applies, nil if there is none or more than one.
 func (v *view) target(e *identity) *entry {
 	if e.ParentID != "" {
 		if lineage := v.owner(e.ParentID); lineage != "" {
@@ -85,7 +85,7 @@ func (v *view) target(e *identity) *entry {
 	return nil
 }
 
-// forgets are the entries that a forget means.
+// forgets returns the entries to which a forget applies.
 func (v *view) forgets(e *identity) []*entry {
 	if e.ParentID != "" {
 		is := v.entryOf(e.ParentID)
@@ -114,7 +114,7 @@ func (v *view) applyForget(e *event, k *commit, m *meta) (warning string) {
 	return ""
 }
 
-// applyObserve counts. An observation never overrides a fact.
+// applyObserve counts an observation, which never overrides a fact.
 func (v *view) applyObserve(e *event, k *commit, m *meta) {
 	is := v.get(e.ID)
 	if is == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// branch is a line of commits, for a persona say.
+// branch is a line of commits, for example for one persona.
 type branch struct {
 	Name, Head, Persona, CreatedAt string
-	// Metadata is an object of whatever its maker wants to keep with it; empty means {}.
+	// Metadata is any JSON object that the creator wants to store with the branch; empty means {}.
 	Metadata abi.Raw
-	// version is the state's, 0 for one that is not stored.
+	// version is the version of its key, 0 if it is not stored.
 	version int64
 }
 
@@ -71,7 +71,7 @@ func (l *ledger) createBranch(name, persona, from string, orphan bool, metadata 
 	return b
 }
 
-// begin gives a new branch its first head and its view.
+// begin sets a new branch's first head and its view.
 func (l *ledger) begin(b *branch, from string) {
 	if from == "" {
 		from, _ = l.head()
@@ -91,7 +91,7 @@ func (l *ledger) begin(b *branch, from string) {
 	l.rebuild(b)
 }
 
-// switchTo moves HEAD; false where it is there already.
+// switchTo moves HEAD; false if it is there already.
 func (l *ledger) switchTo(name string) bool {
 	l.branch(name)
 	stored, version := l.Get(headKey)
@@ -102,7 +102,7 @@ func (l *ledger) switchTo(name string) bool {
 	return true
 }
 
-// chain lists a commit's first parents back to the root, oldest first, the commit itself last.
+// chain returns a commit's first parents, from the root to the commit itself.
 func (l *ledger) chain(head string) []string {
 	var ids []string
 	for id := head; id != ""; id = l.theCommit(id).ParentID {
@@ -112,7 +112,7 @@ func (l *ledger) chain(head string) []string {
 	return ids
 }
 
-// ancestors are all commits that a head builds on, over both kinds of parents, the head among them.
+// ancestors returns all commits on which a head is based, by both kinds of parents, including the head.
 func (l *ledger) ancestors(head string) map[string]*commit {
 	known := map[string]*commit{}
 	for open := []string{head}; len(open) > 0; {
@@ -128,10 +128,9 @@ func (l *ledger) ancestors(head string) map[string]*commit {
 	return known
 }
 
-// lookup finds the one commit, or event, whose id begins with a prefix.
+// lookup finds the only commit, or event, whose id begins with a prefix.
 //
-// Errors: invalid_argument for a prefix that is invalid or shorter than 4 digits, not_found, conflict where it fits
-// several.
+// Errors: invalid_argument for a prefix that is invalid or shorter than 4 digits, not_found, conflict if several match.
 func (l *ledger) lookup(kind, prefix string) (string, error) {
 	if len(prefix) < 4 || len(prefix) > idLength || !isHex(prefix) {
 		return "", wrong("params.id", "want 4 to "+sdk.Itoa(idLength)+" hex digits, found "+strconv.Quote(prefix))
@@ -146,19 +145,19 @@ func (l *ledger) lookup(kind, prefix string) (string, error) {
 	return "", abi.NewError(abi.CodeConflict, "params.id: "+prefix+" is the beginning of several ids")
 }
 
-// resolve is lookup for one that must be there.
+// resolve is lookup with not_found as an error.
 func (l *ledger) resolve(kind, prefix string) string {
 	id, err := l.lookup(kind, prefix)
 	l.Fail(err)
 	return id
 }
 
-// step is what goes into one commit.
+// step is the content of one commit.
 type step struct {
 	events  []*event
 	message string
 	meta    meta
-	// mergeParent is the head that a merge has taken in.
+	// mergeParent is the head that a merge has merged.
 	mergeParent string
 }
 
@@ -169,8 +168,8 @@ func (s *step) add(e *event) {
 	}
 }
 
-// commitTo stores events and commit, moves the branch and its view: in this order, and in the one transaction of the
-// call. Without events, and without a merge to note, there is no commit: nil.
+// commitTo stores events and commit and updates the branch and its view, in this order and in the call's transaction.
+// Without events, and without a merge to record, it makes no commit and returns nil.
 func (l *ledger) commitTo(b *branch, v *view, s *step) (*commit, []string) {
 	if len(s.events) == 0 && s.mergeParent == "" {
 		return nil, nil
@@ -186,7 +185,7 @@ func (l *ledger) commitTo(b *branch, v *view, s *step) (*commit, []string) {
 	l.putCommit(k)
 	var warnings []string
 	for _, e := range s.events {
-		// The first source, time and confidence stay: what is replayed later is what is stored.
+		// Keep the first source, time and confidence, so that a replay gives what is stored.
 		if warning := v.apply(l.theEvent(e.ID), k, &s.meta); warning != "" {
 			warnings = append(warnings, warning)
 		}

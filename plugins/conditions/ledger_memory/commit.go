@@ -10,12 +10,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// commit is one step of a branch: the events that came into effect together, and the commit before it.
+// commit is one step of a branch: the events that took effect together, and the commit before it.
 type commit struct {
 	ID, Branch string
 	Events     []string
 	Message    string
-	// ParentID is "" for the first commit; MergeParentID is the head that a merge took in.
+	// ParentID is "" for the first commit; MergeParentID is the head that a merge merged.
 	ParentID, MergeParentID string
 	// Timestamp is RFC 3339 in UTC and never earlier than the parent's.
 	Timestamp string
@@ -23,7 +23,7 @@ type commit struct {
 	Metadata abi.Raw
 }
 
-// members are the commit's in canonical order. An empty id is left out, as it is in what the id is of.
+// members lists the commit's fields in canonical order. An empty id is left out, since the id is the hash of the rest.
 func (k *commit) members() []object.Member {
 	return []object.Member{object.Always("branch", &k.Branch), object.Always("events", &k.Events),
 		object.Optional("id", &k.ID), object.Constant("kind", `"commit"`),
@@ -33,17 +33,17 @@ func (k *commit) members() []object.Member {
 		object.OrNull("parent_id", &k.ParentID), object.Always("timestamp", &k.Timestamp), formVersion}
 }
 
-// id is that of the commit's content.
+// id returns the id of the commit's content.
 func (k *commit) id() string {
 	content := *k
 	content.ID = ""
 	return idOf(object.Encode(content.members()...))
 }
 
-// seal gives the commit its id.
+// seal sets the commit's id.
 func (k *commit) seal() { k.ID = k.id() }
 
-// encode is the commit as it is stored and exported.
+// encode returns the commit as it is stored and exported.
 func (k *commit) encode() []byte { return canonical(object.Encode(k.members()...)) }
 
 func decodeCommit(data []byte) (*commit, error) {
@@ -51,10 +51,10 @@ func decodeCommit(data []byte) (*commit, error) {
 	return k, object.DecodeStrictly(data, k.members()...)
 }
 
-// meta is what the ledger itself puts into a commit's metadata.
+// meta is the part of a commit's metadata that the ledger writes.
 type meta struct {
 	ConversationID, TurnID, CherryPickedFrom, MergedBranch string
-	// SwitchedFrom is the branch that HEAD was on before the model found another persona.
+	// SwitchedFrom is the branch that HEAD was on before the model detected another persona.
 	SwitchedFrom string
 	EventIDs     []string
 }
@@ -69,16 +69,16 @@ func (m *meta) members() []object.Member {
 
 func (m *meta) encode() abi.Raw { return canonical(object.Encode(m.members()...)) }
 
-// metaOf reads a commit's metadata. What it takes over to another commit are conversation, turn and events.
+// metaOf reads a commit's metadata. Conversation, turn and events are copied to other commits.
 func metaOf(k *commit) (m meta) {
-	// It was checked when the commit was read; what is of another type than ours is left.
+	// It was checked when the commit was read; fields of other types are ignored.
 	_ = object.Decode(k.Metadata, object.Optional("conversation_id", &m.ConversationID),
 		object.Optional("turn_id", &m.TurnID),
 		object.Optional("event_ids", &m.EventIDs))
 	return m
 }
 
-// oneLine is a text in one line, of at most n characters.
+// oneLine returns a text on one line, cut to n characters.
 func oneLine(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if utf8.RuneCountInString(s) <= n {
@@ -87,17 +87,17 @@ func oneLine(s string, n int) string {
 	return strings.TrimSpace(string([]rune(s)[:n-3])) + "..."
 }
 
-// idLength is how many hex digits of the SHA-256 are an id.
+// idLength is the length of an id: so many hex digits of the SHA-256.
 const idLength = 16
 
-// formVersion is that of the objects that are hashed.
+// formVersion is the version of the hashed objects' format.
 var formVersion = object.Constant("v", "1")
 
-// idOf is the id of an object: the beginning of the SHA-256 of its canonical text.
+// idOf returns the id of an object: the first digits of the SHA-256 of its canonical text.
 func idOf(encoded []byte) string { return sdk.DigestBytes(canonical(encoded))[:idLength] }
 
-// canonical is JSON as RFC 8785 has it. The encoder differs from it in two characters only: it writes \u0008 for \b,
-// and \u000c for \f.
+// canonical converts JSON to the form of RFC 8785. The encoder differs from it in two characters only: it writes \u0008
+// for \b, and \u000c for \f.
 func canonical(encoded []byte) []byte {
 	out := make([]byte, 0, len(encoded))
 	for {
@@ -118,7 +118,7 @@ func canonical(encoded []byte) []byte {
 	}
 }
 
-// isID reports whether s is written as an id.
+// isID reports whether s has the form of an id.
 func isID(s string) bool { return len(s) == idLength && isHex(s) }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

@@ -11,26 +11,26 @@ import (
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
-	// llm is nil where no endpoint is configured: then what was said is kept as observations.
+	// llm is nil if no endpoint is configured: messages are then kept as observations.
 	llm *model.Endpoint
-	// perSession extracts when a session is over, and not event by event.
+	// perSession extracts at the end of a session instead of event by event.
 	perSession bool
-	// manual leaves what was recorded waiting until memory_consolidate is asked for.
+	// manual extracts nothing until memory_consolidate is called.
 	manual bool
 	// autoPersona asks the model on which branch a turn belongs.
 	autoPersona bool
-	// conflicts is what an extracted add that contradicts an active fact does: keep_both, replace, or what the model
-	// says (llm).
+	// conflicts says what to do with an extracted add that contradicts an active fact: keep_both, replace, or ask the
+	// model (llm).
 	conflicts string
-	// byQuery shows the entries that share words with the query, the best first, and not the newest.
+	// byQuery shows the entries that share words with the query, best first, instead of the newest.
 	byQuery bool
-	// maxTokens bounds every retrieval beside the request's own budget; nil means only that counts.
+	// maxTokens bounds every retrieval in addition to the request's budget; nil: no bound of its own.
 	maxTokens *int64
 	// temporarySeconds is how long a temporary fact is shown.
 	temporarySeconds int64
-	// consolidateMS is how often duplicates and what has expired are forgotten by themselves; 0: never.
+	// consolidateMS is how often duplicates and expired facts are forgotten automatically; 0: never.
 	consolidateMS int64
-	// exposeConfidential shows what is otherwise never shown.
+	// exposeConfidential shows confidential entries, which are never shown otherwise.
 	exposeConfidential bool
 }
 
@@ -74,7 +74,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// budget is the request's, bounded by the configuration.
+// budget returns the request's budget, bounded by the configuration.
 func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	if s.maxTokens != nil && (b.MaxTokens == nil || *b.MaxTokens > *s.maxTokens) {
 		b.MaxTokens = s.maxTokens

@@ -2,19 +2,19 @@ package main
 
 import "github.com/memhost/memhost/plugins/conditions/internal/object"
 
-// entry is what a lineage of events comes to on a branch: a fact, or an observation.
+// entry is the current state of a lineage of events on a branch: a fact, or an observation.
 type entry struct {
 	identity
-	// Lineage is the id of the root event; EventID that of the event that gives the present value.
+	// Lineage is the id of the root event; EventID that of the event with the current value.
 	Lineage, EventID string
 	Confidence       share
 	Source, Evidence string
 	CreatedAt        string // when the root event was first seen
-	UpdatedAt        string // of the commit that last touched it
+	UpdatedAt        string // time of the latest commit that changed it
 	ForgottenAt      string // "" while it is active
 	CommitID         string
 	ConversationID   string
-	SourceEvents     []string // of the slot, the newest maxSources
+	SourceEvents     []string // events of the slot, the newest maxSources
 	Revisions        int64
 	Confirmations    int64
 	Count            int64 // how often an observation was made
@@ -24,14 +24,15 @@ type entry struct {
 	at, fact string
 }
 
-// maxSources bounds the list of an entry's sources: an observation may be made without end. The commits have them all.
+// maxSources is the maximum number of an entry's sources, since an observation may repeat without limit. The commits
+// list them all.
 const maxSources = 16
 
 func (e *entry) observed() bool { return e.Type == typeObserve }
 
 func (e *entry) active() bool { return e.ForgottenAt == "" }
 
-// take gives the entry the value of an event.
+// take sets the entry's value from an event.
 func (e *entry) take(v *event) {
 	e.identity, e.EventID = v.identity, v.ID
 	e.Confidence, e.Source, e.Evidence = v.Confidence, v.Source, v.Evidence
@@ -52,7 +53,7 @@ func (e *entry) members() []object.Member {
 		object.Optional("count", &e.Count), object.Optional("orphan_modify", &e.OrphanModify))
 }
 
-// encode is the entry as an answer shows it.
+// encode returns the entry as shown in an answer.
 func (e *entry) encode() []byte { return object.Encode(e.members()...) }
 
 // decodeEntry reads an entry that encode wrote.

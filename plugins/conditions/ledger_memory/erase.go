@@ -11,12 +11,13 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// erase is the operation forget: the history is written as if recorded events had never come. Their commits go, with
-// the ledger's events that no other commit supports; the commits behind them have new parents and so new ids; every view
-// is made anew. (The mutation memory_forget is another thing: a commit, and the history keeps what it forgets.)
+// erase is the operation forget. It rewrites the history as if the recorded events had never existed. Their commits are
+// removed, together with the ledger's events that no other commit supports; later commits get new parents and so new
+// ids; every view is rebuilt. (The mutation memory_forget is different: it is a commit, and the history keeps what it
+// forgets.)
 func erase(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return with(c, func(l *ledger) *abi.ForgetReceipt {
-		x := &erasing{ledger: l, request: r, recorded: map[string]bool{}, commits: map[string]*commit{},
+		x := &forgetRun{ledger: l, request: r, recorded: map[string]bool{}, commits: map[string]*commit{},
 			dropped: map[string]bool{}, gone: map[string]bool{}, kept: map[string]*commit{}, now: map[string]string{}}
 		x.receipt = &abi.ForgetReceipt{Status: abi.ForgetDone, DerivedMayRemain: []string{}, Trace: l.s.trace("rewrite"),
 			Removed: map[string][]string{"event": {}, "commit": {}}}
@@ -34,26 +35,26 @@ func erase(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	})
 }
 
-// erasing is one request to forget.
-type erasing struct {
+// forgetRun is one request to forget.
+type forgetRun struct {
 	*ledger
 	request *abi.ForgetRequest
 	receipt *abi.ForgetReceipt
-	// recorded are the recorded events that are forgotten, letters the keys of those that wait for the model.
+	// recorded are the forgotten recorded events, letters the keys of those that wait for the model.
 	recorded map[string]bool
 	letters  []string
-	// commits are all, order their ids with parents first.
+	// commits are all commits, order their ids, parents first.
 	commits map[string]*commit
 	order   []string
-	// dropped commits go as a whole; gone are events of the ledger; kept are the others with the first commit that
-	// supports them.
+	// dropped commits are removed as a whole; gone are the removed events of the ledger; kept maps each other event to
+	// the first commit that supports it.
 	dropped, gone map[string]bool
 	kept          map[string]*commit
-	// now is what has come in a commit's place: itself, its new form, or its parent's where it is dropped.
+	// now maps each commit to its replacement: itself, its new form, or its parent's replacement if it is dropped.
 	now map[string]string
 }
 
-// provenanceOf is what a commit's metadata tells of where its events come from. copied: from other commits.
+// provenanceOf returns what a commit's metadata says about the origin of its events. copied: from other commits.
 func provenanceOf(k *commit) (m meta, copied bool) {
 	m = metaOf(k)
 	_ = object.Decode(k.Metadata, object.Optional("merged_branch", &m.MergedBranch),
@@ -61,8 +62,8 @@ func provenanceOf(k *commit) (m meta, copied bool) {
 	return m, m.MergedBranch+m.CherryPickedFrom+k.MergeParentID != ""
 }
 
-// read reads all commits, those that no branch reaches too.
-func (x *erasing) read() {
+// read reads all commits, including those that no branch reaches.
+func (x *forgetRun) read() {
 	heads := []string{}
 	for _, b := range x.branches() {
 		heads = append(heads, b.Head)
@@ -88,8 +89,8 @@ func (x *erasing) read() {
 	}
 }
 
-// chooseLetters finds what waits for the model.
-func (x *erasing) chooseLetters() {
+// chooseLetters selects forgotten events that wait for the model.
+func (x *forgetRun) chooseLetters() {
 	for _, id := range x.request.EventIDs {
 		x.recorded[id] = true
 	}
@@ -110,9 +111,9 @@ func (x *erasing) chooseLetters() {
 	}
 }
 
-// chooseCommits finds the commits that go as a whole: those of the session, those of the time, then all whose recorded
-// events are forgotten.
-func (x *erasing) chooseCommits() {
+// chooseCommits selects the commits that are removed as a whole: those of the session, those of the time range, then
+// all whose recorded events are forgotten.
+func (x *forgetRun) chooseCommits() {
 	from, to, repeats := state.InSeconds(x.request.From), state.InSeconds(x.request.To), 0
 	seen := map[string]bool{}
 	for _, id := range x.order {
@@ -149,9 +150,9 @@ func (x *erasing) chooseCommits() {
 	}
 }
 
-// firstSaid is when the events of a commit were said that no commit before it has; "" where it has none. seen are those
-// of the commits before.
-func (x *erasing) firstSaid(k *commit, seen map[string]bool) (at string) {
+// firstSaid returns when the events of a commit were said that no earlier commit has; "" if there are none. seen are
+// the events of the earlier commits.
+func (x *forgetRun) firstSaid(k *commit, seen map[string]bool) (at string) {
 	for _, id := range k.Events {
 		if !seen[id] {
 			at = x.theEvent(id).Timestamp
@@ -161,9 +162,9 @@ func (x *erasing) firstSaid(k *commit, seen map[string]bool) (at string) {
 	return at
 }
 
-// chooseEvents finds the ledger's events that go: those that only dropped commits support, those that the request
-// names, and what the ledger was told to forget of them.
-func (x *erasing) chooseEvents() {
+// chooseEvents selects the ledger's events to remove: those that only dropped commits support, those that the request
+// names, and forgets of these.
+func (x *forgetRun) chooseEvents() {
 	for _, id := range x.order {
 		k := x.commits[id]
 		if _, copied := provenanceOf(k); copied || x.dropped[id] {
@@ -208,12 +209,12 @@ func (x *erasing) chooseEvents() {
 	}
 }
 
-func (x *erasing) remains(what string) {
+func (x *forgetRun) remains(what string) {
 	x.receipt.DerivedMayRemain = append(x.receipt.DerivedMayRemain, what)
 }
 
-// rewrite writes the ledger without what was chosen.
-func (x *erasing) rewrite() {
+// rewrite writes the ledger without what was selected.
+func (x *forgetRun) rewrite() {
 	for _, key := range x.letters {
 		x.Delete(key)
 	}
@@ -238,17 +239,17 @@ func (x *erasing) rewrite() {
 		b := x.branch(listed.Name) // with its version
 		b.Head = x.now[b.Head]
 		x.rebuild(b)
-		x.putBranch(b) // also where it is as it was: work under way began with what is gone
+		x.putBranch(b) // even if unchanged: work in progress started from removed data
 	}
 	if p := model.ReadProgress(x.State, extractionKey); p.Said != "" {
-		p.Failure = model.Failure{} // it may quote what the model said
+		p.Failure = model.Failure{} // it may quote the model
 		p.Save(x.State, extractionKey)
 	}
 }
 
-// disown takes from events that stay what they have of a dropped commit that they were first seen in: who said it, the
-// quote, and the time.
-func (x *erasing) disown(from *commit) {
+// disown removes from kept events what came from a dropped commit in which they were first seen: speaker, quote, and
+// time.
+func (x *forgetRun) disown(from *commit) {
 	m := metaOf(from)
 	for _, id := range from.Events {
 		k := x.kept[id]
@@ -264,8 +265,8 @@ func (x *erasing) disown(from *commit) {
 	}
 }
 
-// rewritten stores a commit as it is now, and returns its id.
-func (x *erasing) rewritten(k *commit) string {
+// rewritten stores a commit's new form, and returns its id.
+func (x *forgetRun) rewritten(k *commit) string {
 	now := *k
 	now.ParentID, now.MergeParentID = x.now[k.ParentID], x.now[k.MergeParentID]
 	if x.dropped[k.ID] {
@@ -292,8 +293,8 @@ func (x *erasing) rewritten(k *commit) string {
 	return now.ID
 }
 
-// metadata is a member of a commit's metadata as it is now.
-func (x *erasing) metadata(name string, value abi.Raw) abi.Raw {
+// metadata returns the new form of a member of a commit's metadata.
+func (x *forgetRun) metadata(name string, value abi.Raw) abi.Raw {
 	switch name {
 	case "event_ids":
 		var m meta
@@ -307,9 +308,9 @@ func (x *erasing) metadata(name string, value abi.Raw) abi.Raw {
 	return value
 }
 
-// moveSources points the sources of recorded events at the commits that have come instead of theirs. An event whose
-// commit is dropped, though it is not forgotten itself, has none, and no digest.
-func (x *erasing) moveSources() {
+// moveSources points the sources of recorded events to the replacements of their commits. If an event's commit is
+// dropped although the event is not forgotten, its source becomes empty, without a digest.
+func (x *forgetRun) moveSources() {
 	for item := range x.Values("source") {
 		digest, id, _ := strings.Cut(string(item.Value), " ")
 		value := digest + " " + x.now[id]

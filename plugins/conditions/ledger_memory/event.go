@@ -20,7 +20,7 @@ const (
 	typeObserve = "observe"
 )
 
-// The scopes of a fact, and how delicate it is.
+// The scopes of a fact, and its sensitivity.
 const (
 	permanent    = "permanent"
 	session      = "session"
@@ -30,21 +30,22 @@ const (
 	confidential = "confidential"
 )
 
-// Limits of an event's fields, in characters.
+// Maximum lengths of an event's fields, in characters.
 const (
 	maxName   = 200
 	maxObject = 4000
 )
 
-// identity is what an event's id is of: the same content has the same id, whoever said it and when.
+// identity is the part of an event that its id is the hash of: the same content has the same id, regardless of speaker
+// and time.
 type identity struct {
 	Type, Subject, Predicate, Object string
 	Scope, Topic, Sensitivity        string
-	// ParentID is the event that a modify or a forget is about; "" where it has none.
+	// ParentID is the event that a modify or a forget refers to; "" if there is none.
 	ParentID string
 }
 
-// members are the identity's in the order in which they are stored, without the parent.
+// members lists the fields in the order in which they are stored, without the parent.
 func (i *identity) members() []object.Member {
 	return []object.Member{object.Always("event_type", &i.Type), object.Always("subject", &i.Subject),
 		object.Always("predicate", &i.Predicate),
@@ -52,7 +53,7 @@ func (i *identity) members() []object.Member {
 			&i.Topic), object.Always("sensitivity", &i.Sensitivity)}
 }
 
-// id is the beginning of the SHA-256 of the identity's canonical text.
+// id returns the first digits of the SHA-256 of the identity's canonical text.
 func (i *identity) id() string {
 	return idOf(object.Encode(object.Always("event_type", &i.Type), object.Constant("kind", `"event"`),
 		object.Always("object", &i.Object),
@@ -62,21 +63,21 @@ func (i *identity) id() string {
 			&i.Topic), formVersion))
 }
 
-// shortly is a memory as the model is shown it; at is since when it holds.
+// shortly formats a memory for the model; at is since when it is valid.
 func (i *identity) shortly(at string) string {
 	return string(object.Encode(object.Always("subject", &i.Subject), object.Always("predicate", &i.Predicate),
 		object.Always("object", &i.Object),
 		object.Always("since", &at)))
 }
 
-// event is one fact, immutable. Beside the identity it holds what was true when it was first seen.
+// event is one immutable fact: its identity, and the circumstances in which it was first seen.
 type event struct {
 	identity
 	ID         string
 	Confidence share
 	// Source is who said it: "conversation:<session>/<turn>", "agent" or "import".
 	Source, Evidence string
-	// Timestamp is RFC 3339 in UTC: the first time seen.
+	// Timestamp is when it was first seen, RFC 3339 in UTC.
 	Timestamp string
 }
 
@@ -90,15 +91,15 @@ func (e *event) members() []object.Member {
 // encode is the event as it is stored and exported.
 func (e *event) encode() []byte { return object.Encode(e.members()...) }
 
-// decodeEvent reads an event. The caller checks whether its id is that of its content.
+// decodeEvent reads an event. The caller must check its id against its content.
 func decodeEvent(data []byte) (*event, error) {
 	e := new(event)
 	return e, object.DecodeStrictly(data, e.members()...)
 }
 
-// normalise trims, fills in defaults, takes an unknown scope as the topic, and sets the id.
+// normalise trims the fields, sets defaults, treats an unknown scope as the topic, and sets the id.
 //
-// Errors: invalid_argument for a field that is missing, too long, or not one of its values.
+// Errors: invalid_argument for a field that is missing, too long, or has an unknown value.
 func (e *event) normalise() error {
 	for _, s := range []*string{&e.Type, &e.Subject, &e.Predicate, &e.Object, &e.Scope, &e.Topic, &e.Sensitivity,
 		&e.ParentID, &e.Evidence} {
@@ -139,7 +140,7 @@ func (e *event) normalise() error {
 	return nil
 }
 
-// message is a commit's, for one fact. A log is shown freely: what is delicate is not spelt out in it.
+// message returns the commit message for one fact. Logs are shown freely, so it leaves out sensitive content.
 func (e *event) message(verb string) string {
 	if e.Sensitivity != normal {
 		return verb + " a " + e.Sensitivity + " fact"
@@ -150,7 +151,7 @@ func (e *event) message(verb string) string {
 // share is a number from 0 to 1, in thousandths.
 type share int64
 
-// sure is the confidence of an event that comes without one.
+// sure is the default confidence of an event.
 const sure share = 800
 
 // EncodeJSON writes at most three decimals: 800 is 0.8.
@@ -162,7 +163,7 @@ func (n *share) EncodeJSON(e *wirejson.Encoder) {
 	e.Raw([]byte(text))
 }
 
-// DecodeJSON reads a number; one that is smaller than 0 or larger than 1 counts as that.
+// DecodeJSON reads a number and limits it to the range from 0 to 1.
 func (n *share) DecodeJSON(d *wirejson.Decoder) error {
 	raw, err := d.Raw()
 	text := string(raw)

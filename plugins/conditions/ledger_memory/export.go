@@ -21,11 +21,11 @@ const (
 	headFile     = "HEAD"
 )
 
-// exports are the parts of an export, in order: a cursor is the state key after which it goes on.
+// exports are the parts of an export, in order; a cursor is the state key after which it continues.
 var exports = []struct{ prefix, dir string }{{commitPrefix, "commits/"}, {eventPrefix, "events/"},
 	{"source", "sources/"}}
 
-// exportFiles gives a page of the ledger as files: {path: text}.
+// exportFiles returns a page of the ledger as files: {path: text}.
 func (l *ledger) exportFiles(p *params, answer *wirejson.Encoder) {
 	after := p.text("after")
 	p.done()
@@ -65,8 +65,8 @@ func writeFile(answer *wirejson.Encoder, path, text string) {
 	answer.Str(text)
 }
 
-// fileOf is an object of the ledger as its file has it, nil for a source whose event waits for the model: it is in no
-// commit.
+// fileOf returns the file for an object of the ledger, or nil for a source whose event waits for the model and so is in
+// no commit.
 func (l *ledger) fileOf(prefix string, item sdk.Item) []byte {
 	id := strings.TrimPrefix(item.Key, prefix)
 	switch prefix {

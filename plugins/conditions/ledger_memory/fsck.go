@@ -8,22 +8,20 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
 
-// check is what fsck has found.
+// check collects the findings of fsck.
 type check struct {
 	checked int64
-	// events are all that are stored, true where a commit that was reached names them; commits are nil where they
-	// cannot be read.
+	// events maps all stored events to whether a reached commit names them; commits are nil if they cannot be read.
 	events  map[string]bool
 	commits map[string]*commit
 	reached map[string]bool
-	// The keys of what cannot be read, is named but not there, or is reached by no branch; the branches whose view does
-	// not show their head.
+	// Keys of objects that are unreadable, missing, or reached by no branch, and branches whose view does not show
+	// their head.
 	corrupt, missing, unreachable, staleViews []string
 }
 
-// queryFsck reads every object and checks it against its id and checksum, and every chain: {ok, checked, corrupt,
-// missing, unreachable, stale_views}. Unreachable objects do no harm: they are what an import or another program left
-// behind.
+// queryFsck checks every object against its id and checksum, and every chain: {ok, checked, corrupt, missing,
+// unreachable, stale_views}. Unreachable objects are harmless: an import or another program left them behind.
 func (l *ledger) queryFsck(p *params, answer *wirejson.Encoder) {
 	p.done()
 	c := &check{events: map[string]bool{}, commits: map[string]*commit{}, reached: map[string]bool{}}

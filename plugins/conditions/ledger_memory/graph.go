@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// oldestFirst lists all commits by their time; commits of the same time follow their parents.
+// oldestFirst lists all commits by time; commits of the same time follow their parents.
 func (l *ledger) oldestFirst() (list []*commit, byID map[string]*commit) {
 	byID = map[string]*commit{}
 	for item := range l.Values(commitPrefix) {
@@ -47,7 +47,7 @@ func (l *ledger) oldestFirst() (list []*commit, byID map[string]*commit) {
 	return list, byID
 }
 
-// queryGraph draws the commits of all branches, as a text.
+// queryGraph draws the commits of all branches as text.
 func (l *ledger) queryGraph(p *params, answer *wirejson.Encoder) {
 	format := p.oneOf("format", "mermaid", "timeline")
 	p.done()
@@ -59,7 +59,7 @@ func (l *ledger) queryGraph(p *params, answer *wirejson.Encoder) {
 	}
 }
 
-// mostDrawn is how many commits a graph has at most.
+// mostDrawn is the maximum number of commits in a graph.
 const mostDrawn = 200
 
 // mermaid draws commits as a gitGraph.
@@ -99,13 +99,13 @@ func mermaid(list []*commit, byID map[string]*commit) string {
 	return b.String()
 }
 
-// quoted keeps a name from being read as a word of the language.
+// quoted prevents a name from being read as a keyword.
 func quoted(s string) string { return `"` + s + `"` }
 
-// short is the beginning of an id.
+// short returns the beginning of an id.
 func short(id string) string { return id[:min(8, len(id))] }
 
-// label is a commit's id and message without what ends a quoted text.
+// label returns a commit's id and message, without characters that end a quoted text.
 func (k *commit) label() string {
 	message := strings.Map(func(r rune) rune {
 		switch {
@@ -122,7 +122,7 @@ func (k *commit) label() string {
 	return short(k.ID) + ": " + message
 }
 
-// timelineOf has a line for each commit, by day.
+// timelineOf returns a line for each commit, by day.
 func timelineOf(list []*commit) string {
 	var b strings.Builder
 	day := ""
@@ -137,7 +137,7 @@ func timelineOf(list []*commit) string {
 	return b.String()
 }
 
-// queryStats counts what the ledger has.
+// queryStats counts the contents of the ledger.
 func (l *ledger) queryStats(p *params, answer *wirejson.Encoder) {
 	p.done()
 	current, _ := l.head()

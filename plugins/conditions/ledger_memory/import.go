@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// staged is where an import keeps branches.json and HEAD until everything that they name is there.
+// staged is the key where an import keeps branches.json and HEAD until everything that they name exists.
 const staged = "import/"
 
 // importFiles takes files back, in any order and in as many calls as it takes; the last one says done. An object that
@@ -48,13 +48,13 @@ func (l *ledger) importFiles(p *params) *abi.MutationReceipt {
 	return l.receiptOf(status, nil, note{"files", sdk.Number(count)}, note{"skipped", object.Texts(skipped)})
 }
 
-// importOne takes a file; false for one that is no part of the layout.
+// importOne imports a file; false if it is not part of the layout.
 func (l *ledger) importOne(path, text string) bool {
 	dir, name, _ := strings.Cut(path, "/")
 	name = name[strings.LastIndexByte(name, '/')+1:] // a repository has objects in folders by the first two digits
 	id := strings.TrimSuffix(name, ".json")
 	switch {
-	case path == memoryFile: // made from the rest
+	case path == memoryFile: // derived from the rest
 	case path == branchesFile || path == headFile:
 		l.Put(staged+path, []byte(text), sdk.AnyVersion)
 	case dir == "events" && isID(id):
@@ -86,7 +86,7 @@ func (l *ledger) importSource(path, text string) {
 	l.Put(key, []byte(value), sdk.AnyVersion)
 }
 
-// importEnd puts the branches in place once all that they name is there.
+// importEnd installs the branches once everything that they name exists.
 func (l *ledger) importEnd() {
 	text, version := l.Get(staged + branchesFile)
 	if version == 0 {
@@ -116,7 +116,7 @@ func (l *ledger) importEnd() {
 	l.Delete(staged)
 }
 
-// importBranch puts a branch in the place of an empty one. One that the scope has in the same state is left.
+// importBranch replaces an empty branch. A branch that the scope has in the same state is left unchanged.
 func (l *ledger) importBranch(b *branch) {
 	if err := checkBranchName(b.Name); err != nil {
 		l.Fail(wrong(branchesFile, abi.AsError(err).Message))

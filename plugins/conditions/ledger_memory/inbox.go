@@ -21,13 +21,13 @@ const (
 	deadPrefix    = "dead/"
 	arrivalsKey   = "arrivals"
 	extractionKey = "extraction"
-	// inInbox and isDead are in a source's key instead of the commit, isDead followed by the letter's number.
+	// inInbox and isDead take the place of the commit in a source's key; isDead is followed by the letter's number.
 	inInbox = "inbox"
 	isDead  = "dead/"
-	// maxAttempts is how often an event may be refused, or answered with what cannot be used. An endpoint that cannot be
-	// reached does not count: the event waits.
+	// maxAttempts is how often extraction of an event may be rejected or give an unusable answer. An unreachable
+	// endpoint does not count: the event waits.
 	maxAttempts = 5
-	// mostWaiting is how many events one run of the work looks at.
+	// mostWaiting is the maximum number of events that one run of the work looks at.
 	mostWaiting = 200
 )
 
@@ -58,7 +58,7 @@ func decodeLetter(number string, data []byte) (*letter, error) {
 	return m, err
 }
 
-// arrivals is the key of the same name.
+// arrivals is the value of the key of the same name.
 type arrivals struct {
 	count, version int64
 	session        string
@@ -73,7 +73,7 @@ func (l *ledger) arrivals() (a arrivals) {
 	return a
 }
 
-// queue stores an event for extraction. No model is asked here.
+// queue stores an event for extraction. It does not call the model.
 func (l *ledger) queue(e *abi.MemoryEvent, key, digest string, expected int64) *abi.WriteReceipt {
 	a := l.arrivals()
 	a.count++
@@ -92,7 +92,7 @@ func (l *ledger) pending(e *abi.MemoryEvent) *abi.WriteReceipt {
 	return r
 }
 
-// letters lists the oldest of the inbox, in order.
+// letters returns the oldest letters of the inbox, in order.
 func (l *ledger) letters(most int64) []*letter {
 	items, _ := l.List(abi.StateListRequest{Prefix: inboxPrefix, Limit: most, Values: true})
 	list := make([]*letter, len(items))
@@ -106,8 +106,8 @@ func (l *ledger) letters(most int64) []*letter {
 	return list
 }
 
-// work extracts what is due, in order, until one fails or the time is half over. ended leaves out the session that is
-// under way. It reports whether a model was asked.
+// work extracts what is due, in order, until one fails or half of the time is used. ended leaves out the session in
+// progress. It reports whether it called the model.
 func (l *ledger) work(ended bool) (asked bool) {
 	progress := model.ReadProgress(l.State, extractionKey)
 	if progress.RetryAt > l.NowMS() {
@@ -144,7 +144,8 @@ func (l *ledger) work(ended bool) (asked bool) {
 	return u.Calls > 0
 }
 
-// extracted logs the warnings of a letter's extraction, and closes it. k is nil where there was nothing to remember.
+// extracted logs the warnings of a letter's extraction, and closes the letter. k is nil if there was nothing to
+// remember.
 func (l *ledger) extracted(m *letter, k *commit, warnings []string) {
 	for _, w := range warnings {
 		l.Log(abi.LogWarn, "event "+strconv.Quote(m.event.EventID)+": "+w)
@@ -156,7 +157,7 @@ func (l *ledger) extracted(m *letter, k *commit, warnings []string) {
 	l.closeLetter(m, id)
 }
 
-// closeLetter takes a letter out of the inbox and notes in its source where it has gone.
+// closeLetter removes a letter from the inbox and records in its source where it went.
 func (l *ledger) closeLetter(m *letter, to string) {
 	l.Delete(inboxPrefix + m.number)
 	key := sourceKey(m.event.EventID)
@@ -165,7 +166,7 @@ func (l *ledger) closeLetter(m *letter, to string) {
 	l.Put(key, []byte(digest+" "+to), sdk.AnyVersion)
 }
 
-// failed keeps a letter with what was wrong, after too many unusable answers among the dead.
+// failed records what was wrong with a letter, and moves it to the dead letters after too many unusable answers.
 func (l *ledger) failed(m *letter, e *abi.Error) {
 	m.problem = e.Reason + ": " + oneLine(e.Message, 200)
 	if e.Reason == model.ReasonBadOutput || e.Reason == model.ReasonRefused {
@@ -220,7 +221,7 @@ func (l *ledger) ready(markers []string) *abi.BackendReadiness {
 	return answer
 }
 
-// locate adds an event to the list of its state; an event in the ledger is in no list.
+// locate adds an event to the list for its state; an event in the ledger is in no list.
 func (l *ledger) locate(id string, lists *abi.ReadinessEventIDs) {
 	known, version := l.Get(sourceKey(id))
 	_, at, _ := strings.Cut(string(known), " ")
@@ -236,12 +237,13 @@ func (l *ledger) locate(id string, lists *abi.ReadinessEventIDs) {
 	}
 }
 
-// waitUntilReady extracts what waits, until it is done, one fails, or the time is half over. In the background, where
-// the policy is to wait for the end of a session, the one under way is left; then what is due by the clock is tidied.
+// waitUntilReady extracts what waits, until nothing waits, one fails, or half of the time is used. In the background,
+// if the policy extracts at the end of a session, the session in progress is left alone; then what is due by the clock
+// is tidied.
 func waitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
 	return with(c, func(l *ledger) *abi.BackendReadiness {
 		asked := l.s.llm != nil && !l.s.manual && l.work(r.Background && l.s.perSession)
-		// While a model was asked the branches may have gone on: what is due waits for the next look.
+		// The branches may have advanced during a model call: what is due then waits for the next call.
 		if r.Background && !asked {
 			l.tidy()
 		}

@@ -26,19 +26,20 @@ const (
 	checksum     = 16
 )
 
-// ledger is a scope's, for one operation.
+// ledger is a scope's ledger, for one operation.
 type ledger struct {
 	*state.State
 	s *settings
-	// next is where an answer that is a page goes on.
+	// next is the cursor of a paged answer.
 	next string
-	// of is the time of the event that is being remembered, or of the timeline where that is tidied; "" otherwise.
+	// of is the time of the event that is being extracted, or of the timeline during tidying; "" otherwise.
 	of string
 	// letter is the number of the letter that is being extracted; "" otherwise.
 	letter string
 }
 
-// with opens the ledger for an operation. It answers with the first error of the state, whatever do returns.
+// with opens the ledger for an operation. If the state has failed it returns the state's first error, whatever do
+// returns.
 func with[T any](c *sdk.Call, do func(l *ledger) T) (answer T, err error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -49,13 +50,13 @@ func with[T any](c *sdk.Call, do func(l *ledger) T) (answer T, err error) {
 	return answer, l.Err()
 }
 
-// sealed is an object with its checksum, which covers the fields that the id does not.
+// sealed returns an object with its checksum, which covers the fields that the id does not.
 func sealed(object []byte) []byte {
 	sum := sdk.DigestBytes(object)[:checksum]
 	return append(append(object, '\n'), sum...)
 }
 
-// unsealed is the object without its checksum.
+// unsealed returns the object without its checksum.
 func unsealed(kind, id string, stored []byte) ([]byte, error) {
 	at := len(stored) - checksum - 1
 	if at < 0 || stored[at] != '\n' || sdk.DigestBytes(stored[:at])[:checksum] != string(stored[at+1:]) {
@@ -75,7 +76,7 @@ func (l *ledger) event(id string) *event {
 	return e
 }
 
-// theEvent is event for one that must be there.
+// theEvent is event with a missing one as an error.
 func (l *ledger) theEvent(id string) *event {
 	e := l.event(id)
 	if e == nil {
@@ -97,7 +98,7 @@ func readEvent(id string, stored []byte) (*event, error) {
 	return e, nil
 }
 
-// keep stores an event that is normalised, unless it is there.
+// keep stores a normalised event, unless it exists.
 func (l *ledger) keep(e *event) {
 	before := l.event(e.ID)
 	if before == nil {
@@ -118,7 +119,7 @@ func (l *ledger) commit(id string) *commit {
 	return k
 }
 
-// theCommit is commit for one that must be there.
+// theCommit is commit with a missing one as an error.
 func (l *ledger) theCommit(id string) *commit {
 	k := l.commit(id)
 	if k == nil {
@@ -146,7 +147,7 @@ func (l *ledger) putCommit(k *commit) {
 	}
 }
 
-// find reads a branch, nil if there is none. main is there from the start.
+// find reads a branch, nil if there is none. main always exists.
 func (l *ledger) find(name string) *branch {
 	stored, version := l.Get(branchPrefix + name)
 	if version == 0 {
@@ -163,7 +164,7 @@ func (l *ledger) find(name string) *branch {
 	return b
 }
 
-// branch is find for one that must be there.
+// branch is find with a missing one as an error.
 func (l *ledger) branch(name string) *branch {
 	b := l.find(name)
 	if b == nil {
@@ -173,8 +174,8 @@ func (l *ledger) branch(name string) *branch {
 	return b
 }
 
-// putBranch writes a branch that nobody else has written since it was read: work that waited for a model is not to
-// undo what a tool did meanwhile.
+// putBranch writes a branch unless it has changed since it was read: work that waited for a model must not undo what a
+// tool did in the meantime.
 func (l *ledger) putBranch(b *branch) {
 	if b.CreatedAt == "" {
 		b.CreatedAt = l.now()
@@ -182,7 +183,7 @@ func (l *ledger) putBranch(b *branch) {
 	l.Put(branchPrefix+b.Name, b.encode(), b.version)
 }
 
-// branches lists all, by name, main always among them.
+// branches lists all branches by name, including main.
 func (l *ledger) branches() (list []*branch) {
 	main := false
 	for item := range l.Values(branchPrefix) {
@@ -200,7 +201,7 @@ func (l *ledger) branches() (list []*branch) {
 	return list
 }
 
-// head is the name of the current branch, and a warning where HEAD named one that is not there.
+// head returns the name of the current branch, and a warning if HEAD named a missing one.
 func (l *ledger) head() (name, warning string) {
 	stored, version := l.Get(headKey)
 	name = string(bytes.TrimSpace(stored))
@@ -214,7 +215,7 @@ func (l *ledger) head() (name, warning string) {
 	return name, ""
 }
 
-// on is the branch of that name, or the current one for "".
+// on returns the branch of that name, or the current one for "".
 func (l *ledger) on(name string) *branch {
 	if name == "" {
 		name, _ = l.head()
@@ -222,14 +223,14 @@ func (l *ledger) on(name string) *branch {
 	return l.branch(name)
 }
 
-// onView is on with the branch's view.
+// onView is on, together with the branch's view.
 func (l *ledger) onView(name string) (*branch, *view) {
 	b := l.on(name)
 	return b, l.viewOf(b)
 }
 
-// now is the time that a change bears, in whole seconds and UTC: that of what brings it about, which is the host's clock
-// where that is no event.
+// now returns the time of a change, in whole seconds and UTC: the time of the event that causes it, or else the host's
+// clock.
 func (l *ledger) now() string {
 	if l.of != "" {
 		return l.of
@@ -237,7 +238,8 @@ func (l *ledger) now() string {
 	return state.InSeconds(l.Now)
 }
 
-// sourceKey is where an event of the slot is found. Keys have at most 512 bytes, and so have event ids.
+// sourceKey returns the key of an event of the slot. Both keys and event ids may have up to 512 bytes, so a long id is
+// hashed.
 func sourceKey(id string) string {
 	if len(id) > 500 {
 		return "source#" + sdk.Digest256(id)
@@ -245,7 +247,7 @@ func sourceKey(id string) string {
 	return "source/" + id
 }
 
-// Reasons of errors: an object is not what was stored; a view does not show what the ledger holds.
+// Reasons of errors: an object is damaged; a view does not agree with the ledger.
 const (
 	reasonCorrupt = "corrupt_ledger"
 	reasonStale   = "stale_view"

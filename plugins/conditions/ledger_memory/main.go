@@ -3,7 +3,7 @@ package main
 
 import (
 	"github.com/memhost/memhost/sdk"
-	// a ledger of 100,000 events is gone through in one operation, when its view is made anew
+	// rebuilding the view of a ledger of 100,000 events reads all of it in one operation
 	_ "github.com/memhost/memhost/sdk/gc"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/model"
 )
 
-// The kinds of a merge's conflicts, and what may be done about those that block.
+// The kinds of a merge's conflicts, and the policies for those that block.
 const (
 	modifyModify = "modify_modify"
 	modifyForget = "modify_forget"
@@ -19,31 +19,31 @@ const (
 	onLLM    = "llm"
 )
 
-// blocking is the severity of a conflict that keeps an event from taking effect.
+// blocking is the severity of a conflict that prevents an event from taking effect.
 const blocking = "blocking"
 
-// conflict is where two branches differ about one thing.
+// conflict is a difference between two branches.
 type conflict struct {
 	kind, severity string
-	// settled is the side that a blocking one was settled for, "" while it is open.
+	// settled is the side for which a blocking conflict was settled, "" while it is open.
 	settled            string
 	base, ours, theirs *entry
-	// events are the source's, which the answer to the conflict decides about.
+	// events are the source's events that depend on the conflict's outcome.
 	events []string
 }
 
-// side is one of a conflict's three.
-type side struct {
+// conflictSide is one of the three sides of a conflict.
+type conflictSide struct {
 	name string
 	is   *entry
 }
 
-func (c *conflict) sides() []side {
-	return []side{{"base", c.base}, {onOurs, c.ours}, {onTheirs, c.theirs}}
+func (c *conflict) sides() []conflictSide {
+	return []conflictSide{{"base", c.base}, {onOurs, c.ours}, {onTheirs, c.theirs}}
 }
 
-// merged is the outcome of a merge or a cherry-pick.
-type merged struct {
+// mergeResult is the outcome of a merge or a cherry-pick.
+type mergeResult struct {
 	commit           *commit
 	applied, skipped []string
 	conflicts        []*conflict
@@ -56,7 +56,7 @@ type merged struct {
 // Out: blocking conflicts are left open (report), settled for the target (ours) or for the source (theirs), or by the
 // model for one of them (llm; left open where its answer is unclear). While one is open the commit does not name the
 // source as its parent, so that a later merge meets it again.
-func (l *ledger) merge(target, source, policy string) *merged {
+func (l *ledger) merge(target, source, policy string) *mergeResult {
 	x := &merging{ledger: l, policy: policy, to: l.branch(target), from: l.branch(source)}
 	if target == source {
 		l.Fail(wrong("params.source", "a branch is not merged into itself"))
@@ -65,14 +65,14 @@ func (l *ledger) merge(target, source, policy string) *merged {
 	mine, their := l.ancestors(x.to.Head), l.ancestors(x.from.Head)
 	x.findCandidates(mine, their)
 	if len(x.candidates) == 0 {
-		return &merged{upToDate: true}
+		return &mergeResult{upToDate: true}
 	}
 	// No branch has this name.
 	x.base = l.rebuild(&branch{Name: "~base", Head: nearestCommon(mine, their, x.from.Head)})
 	return x.run()
 }
 
-// merging is a merge under way.
+// merging is a merge in progress.
 type merging struct {
 	*ledger
 	to, from     *branch
@@ -86,7 +86,7 @@ type merging struct {
 	usage model.Usage
 }
 
-// findCandidates lists what the source has and the target lacks.
+// findCandidates lists the source's events that the target lacks.
 func (x *merging) findCandidates(mine, their map[string]*commit) {
 	here := map[string]bool{}
 	for _, k := range mine {
@@ -108,8 +108,7 @@ func (x *merging) findCandidates(mine, their map[string]*commit) {
 	}
 }
 
-// revived reports of an event that both chains have whether the source has brought back with it what the target has
-// forgotten.
+// revived reports whether the source has added again an event of both chains that the target has forgotten.
 func (x *merging) revived(e *event) bool {
 	if e.Type == typeForget {
 		return false
@@ -118,7 +117,7 @@ func (x *merging) revived(e *event) bool {
 	return theirs != nil && theirs.active() && ours != nil && !ours.active()
 }
 
-// takenBack reports of a forget whether the source itself has added again what it forgot.
+// takenBack reports whether the source has added again what its own forget removed.
 func (x *merging) takenBack(e *event) bool {
 	if e.Type != typeForget {
 		return false
@@ -150,7 +149,7 @@ func oldestFirst(commits map[string]*commit, head string) []string {
 	return order
 }
 
-// nearestCommon is the common ancestor that is fewest steps from the source's head.
+// nearestCommon returns the common ancestor with the fewest steps from the source's head.
 func nearestCommon(mine, their map[string]*commit, head string) string {
 	seen := map[string]bool{}
 	for open := []string{head}; len(open) > 0; open = open[1:] {
@@ -167,8 +166,8 @@ func nearestCommon(mine, their map[string]*commit, head string) string {
 	return ""
 }
 
-func (x *merging) run() *merged {
-	m := new(merged)
+func (x *merging) run() *mergeResult {
+	m := new(mergeResult)
 	blocked := map[string]bool{}
 	s := &step{message: "Merge " + x.from.Name + " into " + x.to.Name, meta: meta{MergedBranch: x.from.Name},
 		mergeParent: x.from.Head}
@@ -184,7 +183,7 @@ func (x *merging) run() *merged {
 		} else {
 			c.settled = side
 		}
-		switch x.policy { // what the model decides, a person has not
+		switch x.policy { // the model's decision does not count as a person's
 		case onOurs:
 			x.settleEntry(c.theirs)
 		case onTheirs:
@@ -209,7 +208,7 @@ func (x *merging) run() *merged {
 	return m
 }
 
-// lineages are those of the base that candidates touch, in order.
+// lineages lists the base's lineages that candidates change, in order.
 func (x *merging) lineages() []string {
 	var list []string
 	for _, e := range x.candidates {
@@ -221,7 +220,7 @@ func (x *merging) lineages() []string {
 	return list
 }
 
-// compare looks at a lineage of the base on either side; nil is no conflict.
+// compare compares a lineage of the base on both sides; nil means no conflict.
 func (x *merging) compare(lineage string) *conflict {
 	c := &conflict{severity: blocking, base: x.base.must(lineage), ours: x.ours.get(lineage),
 		theirs: x.theirs.get(lineage)}
@@ -245,7 +244,7 @@ func (x *merging) compare(lineage string) *conflict {
 	return c
 }
 
-// same reports whether two states of a lineage say the same.
+// same reports whether two states of a lineage have the same value.
 func same(a, b *entry) bool {
 	if !a.active() || !b.active() {
 		return a.active() == b.active()
@@ -253,7 +252,8 @@ func same(a, b *entry) bool {
 	return a.Object == b.Object && a.Topic == b.Topic && a.Scope == b.Scope && a.Sensitivity == b.Sensitivity
 }
 
-// addedTwice finds facts about one thing that both sides have added, with different objects. Both will be active.
+// addedTwice finds facts with the same subject and predicate that both sides have added, with different objects. Both
+// will be active.
 func (x *merging) addedTwice() []*conflict {
 	var found []*conflict
 	for _, e := range x.candidates {
@@ -278,10 +278,10 @@ func (x *merging) addedTwice() []*conflict {
 //
 // Out: events in effect there already are left out; a forget whose lineage is not there is left out too, and a modify
 // is applied as a fact of its own: both are conflicts of the kind missing_parent. Without events there is no commit.
-func (l *ledger) cherryPick(id, target string) *merged {
+func (l *ledger) cherryPick(id, target string) *mergeResult {
 	from := l.theCommit(id)
 	to, v := l.onView(target)
-	m := new(merged)
+	m := new(mergeResult)
 	s := &step{message: "cherry-pick " + id[:min(8, len(id))] + ": " + from.Message, meta: metaOf(from)}
 	s.meta.CherryPickedFrom = id
 	for _, eventID := range from.Events {
@@ -303,8 +303,7 @@ func (l *ledger) cherryPick(id, target string) *merged {
 	return m
 }
 
-// inEffect reports whether an event would change nothing on a view, and whether the lineage that it is about is not
-// there.
+// inEffect reports whether an event would change nothing on a view, and whether its lineage is missing there.
 func (v *view) inEffect(e *event) (there, orphan bool) {
 	if e.Type == typeForget {
 		if len(v.forgets(&e.identity)) > 0 {

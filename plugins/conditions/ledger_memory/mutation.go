@@ -93,7 +93,7 @@ type note struct {
 	value abi.Raw
 }
 
-// receiptOf is a mutation's answer.
+// receiptOf returns a mutation's receipt.
 func (l *ledger) receiptOf(status string, ids []string, notes ...note) *abi.MutationReceipt {
 	t := l.s.trace("")
 	t.NativeIDs = ids
@@ -130,7 +130,7 @@ func (l *ledger) add(p *params) *abi.MutationReceipt {
 	return r
 }
 
-// named is the active entry that the branch has under the beginning of an event's id.
+// named returns the branch's active entry with an event id that begins with a prefix.
 //
 // Errors: those of lookup; not_found.
 func (l *ledger) named(v *view, prefix string) (*entry, error) {
@@ -145,9 +145,9 @@ func (l *ledger) named(v *view, prefix string) (*entry, error) {
 	return e, nil
 }
 
-// meant finds the active entry that a tool names by id, or by subject and predicate.
+// meant returns the active entry that a tool names by id, or by subject and predicate.
 //
-// Errors: not_found, conflict where several fit.
+// Errors: not_found, conflict if several match.
 func (l *ledger) meant(v *view, id, subject, predicate string) *entry {
 	if id != "" {
 		e, err := l.named(v, id)
@@ -175,7 +175,7 @@ func (l *ledger) meant(v *view, id, subject, predicate string) *entry {
 	return new(entry)
 }
 
-// needs refuses a tool call that names an entry neither by its id nor by subject and predicate.
+// needs rejects a tool call that names an entry neither by id nor by subject and predicate.
 func (l *ledger) needs(subject, predicate string) {
 	if subject == "" || predicate == "" {
 		l.Fail(wrong("params.id", "want an id, or subject and predicate"))
@@ -237,7 +237,7 @@ func (l *ledger) forget(p *params, reason string) *abi.MutationReceipt {
 		note{"commit_id", sdk.Text(k.ID)})
 }
 
-// forgetAll makes one commit that forgets entries, each by its present event.
+// forgetAll makes one commit that forgets entries, each by its current event.
 func (l *ledger) forgetAll(b *branch, v *view, doomed []*entry, message, sessionID string) (*commit, []string) {
 	s := &step{message: message, meta: meta{ConversationID: sessionID}}
 	var ids []string
@@ -262,7 +262,7 @@ func (l *ledger) mutateBranch(p *params) *abi.MutationReceipt {
 	return l.receiptOf(applied, nil, note{"branch", l.createBranch(name, persona, from, orphan, metadata).encode()})
 }
 
-// listBranches is the query branches as the answer of a tool that also changes.
+// listBranches is the query branches as the answer of a mutation.
 func (l *ledger) listBranches(p *params) *abi.MutationReceipt {
 	p.done()
 	current, _ := l.head()
@@ -304,14 +304,14 @@ func (l *ledger) mutateCherryPick(p *params) *abi.MutationReceipt {
 	return l.mergeReceipt(l.cherryPick(l.resolve(commitPrefix, id), target))
 }
 
-// mergeReceipt has {commit_id, applied, skipped, conflicts, open?} in trace.details.
-func (l *ledger) mergeReceipt(m *merged) *abi.MutationReceipt {
+// mergeReceipt puts {commit_id, applied, skipped, conflicts, open?} into trace.details.
+func (l *ledger) mergeReceipt(m *mergeResult) *abi.MutationReceipt {
 	status, id := noChange, abi.Raw("null")
 	if m.commit != nil {
 		status, id = applied, sdk.Text(m.commit.ID)
 	}
 	var conflicts wirejson.Encoder
-	open := false // a blocking one is not settled
+	open := false // a blocking conflict is not settled
 	conflicts.ArrStart()
 	for _, c := range m.conflicts {
 		open = open || c.severity == blocking && c.settled == ""
@@ -345,7 +345,7 @@ func (l *ledger) mutateRebuild(p *params) *abi.MutationReceipt {
 	p.done()
 	b := l.on(name)
 	v := l.rebuild(b)
-	// Work under way began with the view as it was: it has to begin anew.
+	// Work in progress started from the old view, so it has to start over.
 	if b.Head != "" {
 		l.putBranch(b)
 	}

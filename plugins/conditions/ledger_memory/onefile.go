@@ -19,10 +19,10 @@ import (
 //go:embed heartbeat.md
 var heartbeat string
 
-// mostExported is the largest export in one answer, in bytes.
+// mostExported is the maximum size of an export in one answer, in bytes.
 const mostExported = 8 << 20
 
-// memory is an entry as an export has it: on its branch.
+// memory is an exported entry, with its branch.
 type memory struct {
 	*entry
 	branch string
@@ -37,8 +37,8 @@ func (m *memory) members() []object.Member {
 		object.Always("branch", &m.branch)}
 }
 
-// queryExport gives the memories of a branch, or of all, as JSON or as a list in Markdown; with history every commit
-// and event, too.
+// queryExport exports the memories of a branch, or of all, as JSON or as a Markdown list; with history also every
+// commit and event.
 //
 // Errors: not_found for a branch; too_large.
 func (l *ledger) queryExport(p *params, answer *wirejson.Encoder) {
@@ -61,7 +61,7 @@ func (l *ledger) queryExport(p *params, answer *wirejson.Encoder) {
 	}
 }
 
-// memories are the active entries of a branch; of the current one for "" and "current", of each branch for "all".
+// memories returns the active entries of a branch; of the current one for "" and "current", of each branch for "all".
 func (l *ledger) memories(name string, withPrivate bool) (list []memory) {
 	branches := l.branches()
 	if name != "all" {
@@ -101,7 +101,7 @@ func (l *ledger) exportJSON(list []memory, history bool, answer *wirejson.Encode
 	object.Write(answer, members...)
 }
 
-// objects are all objects of a kind, as a list.
+// objects returns all objects of a kind, as a list.
 func (l *ledger) objects(prefix string) abi.Raw {
 	var list wirejson.Encoder
 	list.ArrStart()
@@ -112,7 +112,7 @@ func (l *ledger) objects(prefix string) abi.Raw {
 	return list.Bytes()
 }
 
-// markdown groups memories by topic, then by subject. What several branches have is one line.
+// markdown groups memories by topic, then by subject. A memory that several branches share is one line.
 func markdown(list []memory) string {
 	var b strings.Builder
 	listed := map[string]bool{}
@@ -164,19 +164,19 @@ func (l *ledger) historyMarkdown() string {
 
 func inLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 
-// memoryFile is a summary for people among the files of an export. It is made from the ledger, and an import ignores
+// memoryFile is a summary for people, one of the exported files. It is derived from the ledger, and an import ignores
 // it.
 const memoryFile = "MEMORY.md"
 
-// memoryText is its text: the memories of the current branch.
+// memoryText returns the summary: the memories of the current branch.
 func (l *ledger) memoryText() string {
 	current, _ := l.head()
 	return "# Memory of the branch " + current + "\n\n" + markdown(l.memories("", false))
 }
 
-// importOneFile takes what export gave with history.
+// importOneFile imports an export with history.
 //
-// Errors: those of importFiles; invalid_argument for a file of another form.
+// Errors: those of importFiles; invalid_argument for a file in another format.
 func (l *ledger) importOneFile(p *params) *abi.MutationReceipt {
 	file := p.raw("export", wirejson.Object)
 	p.done()
@@ -197,8 +197,8 @@ func (l *ledger) importOneFile(p *params) *abi.MutationReceipt {
 	return l.receiptOf(applied, nil, note{"objects", sdk.Number(count)})
 }
 
-// importAll takes the objects of a list. A program that wrote the file anew may have put blanks into them, which their
-// ids are not of.
+// importAll imports a list of objects. A program that rewrote the file may have added blanks, which the ids do not
+// cover.
 func (l *ledger) importAll(dir string, list abi.Raw) (count int64) {
 	if len(list) == 0 {
 		return 0

@@ -14,7 +14,7 @@ const (
 	packedCheck = 8
 )
 
-// texts are the texts of an entry in the order in which they are packed.
+// texts returns the texts of an entry in the order in which they are packed.
 func (e *entry) texts() [17]*string {
 	return [...]*string{&e.EventID, &e.Lineage, &e.Type, &e.Subject, &e.Predicate, &e.Object, &e.Scope, &e.Topic,
 		&e.Sensitivity, &e.ParentID, &e.Source, &e.Evidence,
@@ -41,8 +41,8 @@ func (e *entry) pack() []byte {
 	return binary.LittleEndian.AppendUint64(b, checkOf(b))
 }
 
-// checkOf finds what was changed by accident. What was changed on purpose the ledger itself shows: its ids and
-// checksums are SHA-256.
+// checkOf detects accidental changes. Deliberate changes are detected by the ledger itself: its ids and checksums are
+// SHA-256.
 func checkOf(b []byte) uint64 {
 	const prime = 0x9E3779B97F4A7C15
 	sum := uint64(len(b)) * prime
@@ -57,8 +57,8 @@ func checkOf(b []byte) uint64 {
 
 var errPacked = errors.New("not what was packed")
 
-// unpack reads an entry from a copy of its own: texts that pointed into a page of many would make every collection
-// search the page for its beginning, once for each of them.
+// unpack reads an entry from its own copy. Texts that pointed into a page of many entries would make every collection
+// search the page for its beginning, once for each text.
 func unpack(data []byte) (*entry, error) {
 	if len(data) > 0 && data[0] == '{' {
 		return decodeEntry(append([]byte(nil), data...))
@@ -90,7 +90,7 @@ func unpack(data []byte) (*entry, error) {
 	return e, nil
 }
 
-// unpacking is what is left to read; short once it was less than announced.
+// unpacking is the unread part of an entry; short is set if there was less than announced.
 type unpacking struct {
 	left  string
 	short bool

@@ -10,15 +10,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// params are a native operation's. Each read marks its name as known; done refuses the others. The first invalid one
-// is the operation's error.
+// params are the parameters of a native operation. Each read marks its name as known; done rejects the others. The
+// first invalid one is the operation's error.
 type params struct {
 	l     *ledger
 	given map[string]abi.Raw
 	known []string
 }
 
-// raw is a value of a type, nil where it is absent or null.
+// raw returns a value of a type, nil if it is absent or null.
 func (p *params) raw(name string, want wirejson.Type) wirejson.Raw {
 	p.known = append(p.known, name)
 	value := wirejson.Raw(p.given[name])
@@ -46,7 +46,7 @@ func (p *params) text(name string) string {
 	return s
 }
 
-// must is text for one that is required.
+// must is text for a required parameter.
 func (p *params) must(name string) string {
 	s := p.text(name)
 	if s == "" {
@@ -69,7 +69,7 @@ func (p *params) number(name string, least, most, otherwise int64) int64 {
 	return n
 }
 
-// share is a number from 0 to 1; 0.8 where it is absent.
+// share returns a number from 0 to 1; 0.8 if it is absent.
 func (p *params) share(name string) share {
 	n := sure
 	if value := p.raw(name, wirejson.Number); value != nil && n.DecodeJSON(wirejson.DecodeBytes(value)) != nil {
@@ -78,7 +78,7 @@ func (p *params) share(name string) share {
 	return n
 }
 
-// oneOf is text for one of some words; the first is meant where it is absent.
+// oneOf is text for one of some words; the first is the default.
 func (p *params) oneOf(name string, words ...string) string {
 	s := p.text(name)
 	if s == "" {
@@ -90,10 +90,10 @@ func (p *params) oneOf(name string, words ...string) string {
 	return s
 }
 
-// scope is the parameter of that name, "" where it is absent.
+// scope returns the parameter of that name, "" if it is absent.
 func (p *params) scope() string { return p.oneOf("scope", "", permanent, session, temporary) }
 
-// done refuses a name that nobody asked for.
+// done rejects parameters that no read has marked as known.
 func (p *params) done() {
 	for name := range p.given {
 		if !slices.Contains(p.known, name) {
@@ -102,7 +102,7 @@ func (p *params) done() {
 	}
 }
 
-// branch opens the branch of the parameter of that name with its view. It is read after the other parameters.
+// branch opens the branch named by the parameter branch, with its view. Call it after reading the other parameters.
 func (p *params) branch() (*branch, *view) {
 	name := p.text("branch")
 	p.done()

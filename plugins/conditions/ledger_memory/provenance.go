@@ -43,10 +43,10 @@ func addItem(to *abi.Provenance, e *entry) {
 		Native: e.encode()})
 }
 
-// traceable reports whether there is an entry that may be shown.
+// traceable returns an entry if it exists and may be shown.
 func (l *ledger) traceable(e *entry) bool { return e != nil && e.active() && l.mayShow(e) }
 
-// fromEvent lists the entries that an event of the slot has brought about, each once.
+// fromEvent returns the entries that come from an event of the slot, each once.
 func (l *ledger) fromEvent(v *view, id string) []*entry {
 	known, version := l.Get(sourceKey(id))
 	if version == 0 {
@@ -66,7 +66,7 @@ func (l *ledger) fromEvent(v *view, id string) []*entry {
 	return found
 }
 
-// inRange lists the active entries first seen in a range of time, the last touched first.
+// inRange returns the active entries first seen in a time range, most recently changed first.
 func (l *ledger) inRange(v *view, r *abi.ProvenanceRequest, answer *abi.Provenance) {
 	from, to, limit := state.InSeconds(r.From), state.InSeconds(r.To), int(r.Limit)
 	if limit == 0 {

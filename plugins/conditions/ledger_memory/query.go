@@ -121,11 +121,11 @@ func (l *ledger) queryLog(p *params, answer *wirejson.Encoder) {
 	answer.ArrEnd()
 }
 
-// signs show what an event does.
+// signs symbolise the types of events.
 var signs = map[string]string{typeAdd: "+", typeModify: "~", typeForget: "-", typeObserve: "?"}
 
-// changes is what a commit does, a line for each event; about reports whether one has the subject. What is
-// confidential is not spelt out.
+// changes describes a commit, one line per event; about reports whether one of them has the subject. Confidential
+// content is left out.
 func (l *ledger) changes(k *commit, subject string) (lines abi.Raw, about bool) {
 	var list wirejson.Encoder
 	list.ArrStart()
@@ -142,7 +142,7 @@ func (l *ledger) changes(k *commit, subject string) (lines abi.Raw, about bool) 
 	return list.Bytes(), about
 }
 
-// queryBranches lists the branches; is_current is there for the one that HEAD names.
+// queryBranches lists the branches; is_current is set for the one that HEAD names.
 func (l *ledger) queryBranches(p *params, answer *wirejson.Encoder) {
 	p.done()
 	current, _ := l.head()
@@ -157,7 +157,7 @@ func (l *ledger) queryBranches(p *params, answer *wirejson.Encoder) {
 	object.Write(answer, object.Always("current", &current), object.Always("branches", &branches))
 }
 
-// branchList is all branches as a list.
+// branchList returns all branches as a list.
 func (l *ledger) branchList() abi.Raw {
 	var list wirejson.Encoder
 	list.ArrStart()
@@ -168,10 +168,11 @@ func (l *ledger) branchList() abi.Raw {
 	return list.Bytes()
 }
 
-// pageBytes is about how much a page of an answer holds.
+// pageBytes is the approximate size of a page.
 const pageBytes = 1 << 20
 
-// queryView lists a branch's entries, the last touched first: {branch, entries, next}. next is absent on the last page.
+// queryView lists a branch's entries, most recently changed first: {branch, entries, next}. next is absent on the last
+// page.
 func (l *ledger) queryView(p *params, answer *wirejson.Encoder) {
 	all, after, only := p.flag("all"), p.text("after"), p.scope()
 	b, v := p.branch()

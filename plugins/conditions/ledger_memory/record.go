@@ -78,7 +78,7 @@ func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string, version int6
 	return r
 }
 
-// receipt names the ledger's events in a commit; nil if there is none.
+// receipt lists the ledger's events of a commit; nil if there is none.
 func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, k *commit) *abi.WriteReceipt {
 	trace := l.s.trace("commit")
 	r := &abi.WriteReceipt{EventID: e.EventID, Status: status, NativeIDsKind: abi.NativeIDsNone,
@@ -93,8 +93,8 @@ func (l *ledger) receipt(e *abi.MemoryEvent, status abi.WriteStatus, k *commit) 
 	return r
 }
 
-// observations is a turn as it was said: one for each message with a text, or for each piece of it, and for each tool
-// call.
+// observations stores a turn verbatim: one observation for each message with text, or for each piece of a long one, and
+// for each tool call.
 func observations(e *abi.MemoryEvent) []*event {
 	var list []*event
 	topic := topicOf(e)
@@ -103,8 +103,8 @@ func observations(e *abi.MemoryEvent) []*event {
 			o := &event{identity: identity{Type: typeObserve, Subject: subject, Predicate: predicate, Object: part,
 				Topic: topic}, Confidence: sure,
 				Source: sourceOf(e), Timestamp: state.InSeconds(e.Timestamp)}
-			// Subject, predicate, topic and pieces are within their limits: normalise refuses only a part of nothing
-			// but blanks.
+			// Subject, predicate, topic and pieces are within their limits, so normalise rejects only a part that is
+			// blank.
 			if o.normalise() == nil {
 				list = append(list, o)
 			}
@@ -127,7 +127,7 @@ func observations(e *abi.MemoryEvent) []*event {
 	return list
 }
 
-// topicOf is the event's labels as a path: context/scenario.
+// topicOf returns the event's labels as a path: context/scenario.
 func topicOf(e *abi.MemoryEvent) string {
 	topic := e.Context
 	if e.Scenario != "" {
@@ -138,7 +138,7 @@ func topicOf(e *abi.MemoryEvent) string {
 
 func sourceOf(e *abi.MemoryEvent) string { return "conversation:" + e.SessionID + "/" + e.TurnID }
 
-// pieces cuts a text that is longer than an object may be, at a blank where there is one in the last tenth.
+// pieces splits a text that is longer than an object may be, at a blank if there is one in the last tenth.
 func pieces(text string) []string {
 	var list []string
 	text = strings.TrimSpace(text)
@@ -160,11 +160,11 @@ func pieces(text string) []string {
 	return list
 }
 
-// firstLine is a commit's message: the beginning of what was said.
+// firstLine returns a commit message: the beginning of the turn's text.
 func firstLine(e *abi.MemoryEvent) string {
 	for i := range e.Messages {
 		if text := e.Messages[i].Content; text != nil && strings.TrimSpace(*text) != "" {
-			// The message is a line of 200 characters at most: what is far behind need not be looked at.
+			// The message is one line of at most 200 characters, so the rest of a long text is skipped.
 			head := strings.ToValidUTF8((*text)[:min(len(*text), 2000)], "")
 			return string(e.Messages[i].Role) + ": " + head
 		}

@@ -12,20 +12,20 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// report is what could be tidied on a branch. Only duplicates and what has expired are forgotten by it; the rest is
-// for a reader to judge.
+// report lists what could be tidied on a branch. Only duplicates and expired facts are forgotten automatically; the
+// rest is for a reader to judge.
 type report struct {
 	duplicates, expired, uncertain, repeated []*entry
-	// rivals are facts with one subject and predicate, and different objects.
+	// rivals are facts with the same subject and predicate, but different objects.
 	rivals [][]*entry
 	dead   int64
 }
 
-// about is what a fact is about, for comparisons.
+// about identifies the subject and predicate of a fact, for comparisons.
 func (e *entry) about() string { return fold(e.Subject) + "\x00" + fold(e.Predicate) }
 
-// plain is an object without what writers vary and nobody means: case, blanks, quotes around it and a full stop, comma or
-// exclamation mark at its end.
+// plain returns an object without insignificant differences: case, blanks, surrounding quotes, and a full stop, comma
+// or exclamation mark at its end.
 func plain(object string) string {
 	return strings.Join(strings.Fields(strings.TrimRight(strings.Trim(fold(object), "\"'"), ".,;!\"' ")), " ")
 }
@@ -48,7 +48,8 @@ func (l *ledger) examine(v *view) *report {
 		case e.Confidence < 300:
 			r.uncertain = append(r.uncertain, e)
 		}
-		// The same value in two lineages: a modify can bring that about, or another way to write it. The one that was touched last stays.
+		// The same value in two lineages, caused by a modify or by another spelling. The most recently changed one
+		// stays.
 		exact := e.about() + "\x00" + plain(e.Object) + "\x00" + e.Scope + "\x00" + e.Topic
 		if objects[exact] {
 			r.duplicates = append(r.duplicates, e)
@@ -100,11 +101,11 @@ func (l *ledger) queryReport(p *params, answer *wirejson.Encoder) {
 	answer.ObjEnd()
 }
 
-// consolidatedKey holds when tidy ran last, in ms since 1970.
+// consolidatedKey holds when tidy last ran, in ms since 1970.
 const consolidatedKey = "consolidated"
 
-// tidy forgets what the report calls a duplicate or expired, on every branch and in one commit each, where that is due
-// by the clock.
+// tidy forgets the duplicates and expired facts of the report on every branch, with one commit each, if that is due by
+// the clock.
 func (l *ledger) tidy() {
 	stored, version := l.Get(consolidatedKey)
 	last, _ := strconv.ParseInt(string(stored), 10, 64) // the first time: 0
@@ -124,8 +125,8 @@ func (l *ledger) tidy() {
 	}
 }
 
-// consolidate extracts what waits, and forgets what the report calls a duplicate or expired, in one commit. Without
-// apply it forgets nothing.
+// consolidate extracts waiting events, and forgets the duplicates and expired facts of the report in one commit.
+// Without apply it forgets nothing.
 func (l *ledger) consolidate(p *params) *abi.MutationReceipt {
 	apply, name := p.flag("apply"), p.text("branch")
 	p.done()

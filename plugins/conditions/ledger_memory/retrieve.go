@@ -11,16 +11,16 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// route is what raw.calls names: the slot's own state.
+// route is the name in raw.calls of the slot's own state.
 const route = "state"
 
-// ceilingItems and ceilingBytes bound what one retrieval takes where no budget does: the guest has 128 MiB.
+// ceilingItems and ceilingBytes bound one retrieval if no budget does: the guest has 128 MiB.
 const (
 	ceilingItems = 5000
 	ceilingBytes = 4 << 20
 )
 
-// ceilingMatches bounds the entries of order: query, which are kept sorted while the ledger is read.
+// ceilingMatches is the maximum number of results with order: query, which are kept sorted while the ledger is read.
 const ceilingMatches = 500
 
 // pageItems is how many entries are read at once.
@@ -72,7 +72,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	})
 }
 
-// rawOf is entries as the answer's one call holds them.
+// rawOf returns entries in the form of the answer's only call.
 func rawOf(entries []*entry) abi.RawResult {
 	var list wirejson.Encoder
 	list.ArrStart()
@@ -83,7 +83,7 @@ func rawOf(entries []*entry) abi.RawResult {
 	return abi.RawResult{Calls: []abi.RawCall{{Route: route, Body: list.Bytes()}}}
 }
 
-// traceOf says what was retrieved.
+// traceOf describes what was retrieved.
 func (l *ledger) traceOf(r *abi.RetrieveRequest, v *view, entries []*entry) *abi.Trace {
 	t := l.s.trace("view")
 	t.ResultState, t.RetrievedCount = abi.ResultEmpty, sdk.Ptr(int64(len(entries)))
@@ -110,14 +110,14 @@ func (l *ledger) traceOf(r *abi.RetrieveRequest, v *view, entries []*entry) *abi
 // window is the newest visible entries.
 type window struct {
 	entries []*entry
-	// hidden counts those that were passed over.
+	// hidden counts the entries that may not be shown.
 	hidden int64
-	// more is true where the ceiling, or the budget, ended the search.
+	// more is true if the ceiling or the budget ended the search.
 	more bool
 }
 
-// newest reads back from the newest entry until more than the budget is there: its work grows with the budget, not
-// with the ledger.
+// newest reads back from the newest entry until the budget is exceeded, so its cost grows with the budget, not with the
+// ledger.
 func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) *window {
 	w, context := new(window), sdk.ContextOf(l.s.config, l.Scope)
 	var tokens, bytes int64
@@ -142,7 +142,7 @@ func (l *ledger) newest(v *view, sessionID string, budget abi.ContextBudget) *wi
 	return w
 }
 
-// matching is the visible entries that share words with the request's query, the best first.
+// matching returns the visible entries that share words with the request's query, best first.
 func (l *ledger) matching(v *view, r *abi.RetrieveRequest) (entries []*entry) {
 	if len(wordsOf(r.Query)) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (l *ledger) matching(v *view, r *abi.RetrieveRequest) (entries []*entry) {
 	return entries
 }
 
-// visible reports whether an entry is shown at all, and in a session.
+// visible reports whether an entry may be shown, and belongs to the session.
 func (l *ledger) visible(e *entry, sessionID string) bool {
 	if !e.active() || !l.mayShow(e) || l.expired(e) {
 		return false
@@ -161,7 +161,7 @@ func (l *ledger) visible(e *entry, sessionID string) bool {
 	return e.Scope != session || sessionID != "" && e.ConversationID == sessionID
 }
 
-// expired reports of a temporary entry that its time is over.
+// expired reports whether the time of a temporary entry is over.
 func (l *ledger) expired(e *entry) bool {
 	if e.Scope != temporary {
 		return false
@@ -198,16 +198,15 @@ func (e *entry) block() sdk.Block {
 	return sdk.Block{Before: "- ", Text: e.said(), After: " (" + notes + ")", When: notes}
 }
 
-// said is what an entry says: subject, predicate and object.
+// said returns an entry's text: subject, predicate and object.
 func (e *entry) said() string {
 	return oneSpaced(e.Subject) + " " + oneSpaced(e.Predicate) + " " + sdk.Indent(e.Object)
 }
 
-// oneSpaced is a text with one blank between its words.
+// oneSpaced returns a text with one blank between words.
 func oneSpaced(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// format fits entries, newest first, into the budget, and puts those that fit in order: facts by topic, the
-// observations last.
+// format fits the newest entries into the budget and sorts them: facts by topic, then observations.
 func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudget) sdk.Fitted {
 	blocks := make([]sdk.Block, len(entries))
 	for i, e := range entries {
@@ -220,8 +219,8 @@ func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudge
 	return context.FitFirst(c, blocks, budget)
 }
 
-// grouped puts the facts first, then under a heading the observations; of each first what has no topic, then each
-// topic's under its name, in the order of the topics' newest ones.
+// grouped sorts facts first, then observations under a heading. In each group, entries without a topic come first, then
+// each topic under its name, in the order of the topics' newest entries.
 func grouped(entries []*entry, blocks []sdk.Block) []sdk.Block {
 	list := make([]sdk.Block, 0, len(blocks))
 	for _, observed := range [2]bool{false, true} {

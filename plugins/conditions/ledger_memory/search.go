@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// search is what memory_search asks for; at least one of the first four is given.
+// search holds the parameters of memory_search; at least one of the first four is set.
 type search struct {
 	query, subject, scope, topic string
 	sessionID                    string
 	includeForgotten             bool
 	limit                        int64
-	// parts: a word of the query also finds a word that it is a part of, or whose beginning it shares.
+	// parts: a word of the query also matches words that contain it or share its beginning.
 	parts bool
-	// most bounds how many entries are looked at, the newest first; 0 is all.
+	// most is the maximum number of entries examined, newest first; 0 means all.
 	most int64
 }
 
-// hit is an entry with its score, 0 where there was no query: the share of the query's words found, of which a part
-// counts half, and one more where the object contains the query.
+// hit is an entry with its score, 0 if there was no query: the share of the query's words that match, where a partial
+// match counts half, plus 1 if the object contains the query.
 type hit struct {
 	*entry
 	score share
@@ -57,7 +57,7 @@ func (l *ledger) search(v *view, s *search) []hit {
 	return hits
 }
 
-// before is the order of hits: by score, then the last touched first, then by id.
+// before orders hits by score, then most recently changed first, then by id.
 func before(a, b hit) bool {
 	switch {
 	case a.score != b.score:
@@ -99,7 +99,7 @@ func (s *search) score(e *entry, words []string) share {
 	return score
 }
 
-// hasKin reports whether one of the words of a text is kin to a word.
+// hasKin reports whether a text contains a word that is kin to a word.
 func hasKin(text map[string]bool, word string) bool {
 	for w := range text {
 		if kin(w, word) {
@@ -127,8 +127,8 @@ func kin(a, b string) bool {
 	return same >= 5 && 2*same >= len(b)
 }
 
-// wordsOf is the different lower-cased runs of letters and digits; of Chinese, Japanese and Korean, which set no
-// blanks, each pair of characters.
+// wordsOf returns the distinct runs of letters and digits in lower case; for Chinese, Japanese and Korean, which do not
+// separate words, each pair of characters.
 func wordsOf(text string) []string {
 	var words []string
 	add := func(w string) {
@@ -169,8 +169,8 @@ func isCJK(r rune) bool {
 		r <= 0xFAFF || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// isWord reports whether a character belongs to a word. The tables of package unicode are large in a guest; beyond
-// Latin-1 the blocks of punctuation and symbols do.
+// isWord reports whether a character belongs to a word. The tables of package unicode are large in a guest, so beyond
+// Latin-1 it only excludes the blocks of punctuation and symbols.
 func isWord(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -191,7 +191,7 @@ func isWord(r rune) bool {
 	return true
 }
 
-// lower folds the cases of Latin, Greek and Cyrillic letters; other alphabets have none, or are compared as they are.
+// lower lower-cases Latin, Greek and Cyrillic letters; other scripts are compared as they are.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -19,11 +19,11 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	})
 }
 
-// objects are the prefixes of what is counted. Views are derived and not counted.
+// objects are the prefixes of the counted keys. Views are derived and not counted.
 var objects = []string{eventPrefix, commitPrefix, branchPrefix, inboxPrefix, deadPrefix}
 
-// resetScope counts what there is. The host removes it with the generation's state, in the transaction that starts
-// the next one: the only real erasure.
+// resetScope counts what is removed. The host removes it with the generation's state, in the transaction that starts
+// the next one. This is the only complete erasure.
 func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	return with(c, func(l *ledger) *abi.ResetReceipt {
 		removed := map[string]*int64{}
@@ -61,7 +61,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	})
 }
 
-// findEvent looks an event up by its id: exact, since ledger and receipt are committed together.
+// findEvent looks an event up by its id. The result is certain, because ledger and receipt are committed together.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	return with(c, func(l *ledger) *abi.FindEventAnswer {
 		known, version := l.Get(sourceKey(r.EventID))

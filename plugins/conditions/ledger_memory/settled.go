@@ -27,12 +27,13 @@ func settledKey(subject, predicate, object string) string {
 	return key + sdk.Digest256(plain(object))[:32]
 }
 
-// settleFact notes that a person has forgotten or replaced a fact; object "" means every one with subject and predicate.
+// settleFact records that a person has forgotten or replaced a fact; object "" means all facts with this subject and
+// predicate.
 func (l *ledger) settleFact(subject, predicate, object string) {
 	l.noteSettled(settledKey(subject, predicate, object))
 }
 
-// settleEntry notes that a person has forgotten or changed an entry.
+// settleEntry records that a person has forgotten or changed an entry.
 func (l *ledger) settleEntry(e *entry) {
 	l.settleFact(e.Subject, e.Predicate, e.Object)
 	l.noteSettled(settledPrefix + e.Lineage)
@@ -44,18 +45,18 @@ func (l *ledger) noteSettled(key string) {
 	}
 }
 
-// settledSince reports whether a person has settled something after the turn came that is being extracted.
+// settledSince reports whether a person has settled something since the turn that is being extracted was recorded.
 func (l *ledger) settledSince(key string) bool {
 	number, version := l.Get(key)
 	return version != 0 && l.letter != "" && string(number) >= l.letter
 }
 
-// personForgot reports whether an item of the model is what a person has forgotten or replaced since its turn.
+// personForgot reports whether a person has forgotten or replaced an item of the model since its turn was recorded.
 func (l *ledger) personForgot(e *event) bool {
 	return l.settledSince(settledKey(e.Subject, e.Predicate, e.Object)) || l.settledSince(settledKey(e.Subject, e.Predicate, ""))
 }
 
-// personChanged reports whether a person has changed an entry since the turn came.
+// personChanged reports whether a person has changed an entry since the turn was recorded.
 func (l *ledger) personChanged(lineage string) bool {
 	return lineage != "" && l.settledSince(settledPrefix+lineage)
 }

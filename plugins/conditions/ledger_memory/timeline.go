@@ -8,11 +8,11 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/state"
 )
 
-// clockKey holds the newest time that an event or a change has, and the host's clock when it came, with a blank between
-// them. What expires does so by the timeline: months that are replayed in seconds are months.
+// clockKey holds the newest time of an event or a change, and the host's clock at that moment, separated by a blank.
+// Facts expire by the timeline: months that are replayed in seconds count as months.
 const clockKey = "clock"
 
-// came notes that the timeline has gone on to a time in whole seconds, unless it is there already.
+// came advances the timeline to a time in whole seconds, unless it is already there.
 func (l *ledger) came(at string) {
 	stored, version := l.Get(clockKey)
 	if newest, _, _ := strings.Cut(string(stored), " "); at > newest {
@@ -20,8 +20,8 @@ func (l *ledger) came(at string) {
 	}
 }
 
-// timeline is the present on the scope's timeline: the newest time on it, and as much more as the host's clock has gone
-// on since that came. A scope without one, and a clock that went back, have the host's clock and that newest time.
+// timeline returns the current time of the scope's timeline: its newest time plus the time that has passed on the
+// host's clock since then. Without a timeline it is the host's clock; if the clock went back, it is the newest time.
 func (l *ledger) timeline() time.Time {
 	now, _ := abi.ParseTime(l.Now) // the host's own
 	stored, version := l.Get(clockKey)
@@ -34,7 +34,7 @@ func (l *ledger) timeline() time.Time {
 	return at.Add(max(0, now.Sub(since)))
 }
 
-// remembering makes what is done until the call of its result bear the time of an event.
+// remembering gives changes the time of an event, until its result is called.
 func (l *ledger) remembering(e *abi.MemoryEvent) (done func()) {
 	l.of = state.InSeconds(e.Timestamp)
 	l.came(l.of)

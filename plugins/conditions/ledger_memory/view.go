@@ -19,9 +19,9 @@ import (
 type view struct {
 	l      *ledger
 	prefix string
-	// commit is the one that the view shows, "" for none; time is its own.
+	// commit is the commit that the view shows, "" for none; time is that commit's time.
 	commit, time string
-	// steps counts the entries' changes: the number of the newest.
+	// steps counts changes of entries and is the number of the newest one.
 	steps, active, gone int64
 }
 
@@ -31,7 +31,7 @@ const (
 	gonePart = "gone/"
 )
 
-// openView opens a branch's view; false where it does not show the branch's head.
+// openView opens a branch's view; false if it does not show the branch's head.
 func (l *ledger) openView(b *branch) (v *view, current bool) {
 	v = &view{l: l, prefix: "view/" + b.Name + "/"}
 	stored, version := l.Get(v.prefix + "at")
@@ -62,7 +62,7 @@ func (l *ledger) viewOf(b *branch) *view {
 	return v
 }
 
-// rebuild makes a branch's view anew from the ledger.
+// rebuild rebuilds a branch's view from the ledger.
 func (l *ledger) rebuild(b *branch) *view {
 	v := &view{l: l, prefix: "view/" + b.Name + "/"}
 	l.Delete(v.prefix)
@@ -80,7 +80,7 @@ func (l *ledger) rebuild(b *branch) *view {
 	return v
 }
 
-// copyView gives a new branch the view of one that has the same head.
+// copyView copies the view of another branch with the same head to a new branch.
 func (l *ledger) copyView(from, to string) {
 	was := "view/" + from + "/"
 	for item := range l.Values(was) {
@@ -88,20 +88,20 @@ func (l *ledger) copyView(from, to string) {
 	}
 }
 
-// show notes that the view shows a commit now.
+// show records that the view now shows a commit.
 func (v *view) show(k *commit) {
 	v.commit, v.time = k.ID, k.Timestamp
 	at := v.commit + " " + v.time + " " + sdk.Itoa(v.steps) + " " + sdk.Itoa(v.active) + " " + sdk.Itoa(v.gone)
 	v.l.Put(v.prefix+"at", []byte(at), sdk.AnyVersion)
 }
 
-// place is an entry's position, "" if it has none.
+// place returns an entry's position, "" if it has none.
 func (v *view) place(lineage string) string {
 	at, _ := v.l.Get(v.prefix + "entry/" + lineage)
 	return string(at)
 }
 
-// get is an entry, nil where it is not there.
+// get returns an entry, nil if it does not exist.
 func (v *view) get(lineage string) *entry {
 	at := v.place(lineage)
 	if at == "" {
@@ -136,7 +136,7 @@ func (l *ledger) unpack(key string, stored []byte) *entry {
 	return e
 }
 
-// entryOf is the entry to which an event of the ledger belongs; nil if there is none.
+// entryOf returns the entry to which an event of the ledger belongs; nil if there is none.
 func (v *view) entryOf(eventID string) *entry {
 	if !isID(eventID) {
 		return nil
@@ -147,7 +147,8 @@ func (v *view) entryOf(eventID string) *entry {
 	return nil
 }
 
-// placed notes an entry's position, and under which fact it is, so that it can be taken out again after it has changed.
+// placed records an entry's position and the fact under which it is indexed, so that it can be removed after it has
+// changed.
 func (e *entry) placed(at string) {
 	e.at, e.fact = at, ""
 	if e.active() && !e.observed() {
@@ -155,7 +156,7 @@ func (e *entry) placed(at string) {
 	}
 }
 
-// put writes an entry that get returned, or that get has not found.
+// put writes an entry that get returned, or a new one.
 func (v *view) put(e *entry) {
 	if e.fact != "" {
 		v.l.Delete(v.prefix + e.fact)
@@ -192,7 +193,7 @@ func fixed(n int64) string {
 	return strings.Repeat("0", max(0, 12-len(s))) + s
 }
 
-// owner is the lineage of an event, "" if there is none.
+// owner returns the lineage of an event, "" if there is none.
 func (v *view) owner(eventID string) string {
 	if v.place(eventID) != "" {
 		return eventID
@@ -205,7 +206,7 @@ func (v *view) own(eventID, lineage string) {
 	v.l.Put(v.prefix+"owner/"+eventID, []byte(lineage), sdk.AnyVersion)
 }
 
-// facts are the active ones with a subject and a predicate.
+// facts returns the active facts with a subject and a predicate.
 func (v *view) facts(subject, predicate string) []*entry {
 	var found []*entry
 	prefix := v.prefix + factKey(subject, predicate)
@@ -219,5 +220,5 @@ func factKey(subject, predicate string) string {
 	return "fact/" + sdk.Digest256(fold(subject) + "\x00" + fold(predicate))[:32] + "/"
 }
 
-// fold is how subjects and predicates are compared.
+// fold normalises subjects and predicates for comparison.
 func fold(s string) string { return lower(strings.TrimSpace(s)) }

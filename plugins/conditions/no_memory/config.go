@@ -9,7 +9,7 @@ import (
 // settings is the config block.
 type settings struct {
 	provider string
-	// variant names how the experiment presents the persona elsewhere. It changes nothing here.
+	// variant names how the experiment presents the persona elsewhere. It has no effect here.
 	variant string
 }
 
@@ -30,7 +30,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, nil
 }
 
-// trace is what every answer says of its origin.
+// trace returns the common part of every answer's trace.
 func (s *settings) trace() *abi.Trace {
 	return &abi.Trace{BackendName: s.provider, Details: map[string]abi.Raw{"variant": sdk.Text(s.variant)}}
 }

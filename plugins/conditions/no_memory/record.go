@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent keeps nothing and says so.
+// recordEvent stores nothing, and its receipt says so.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	s, err := settingsOf(c)
 	if err != nil {

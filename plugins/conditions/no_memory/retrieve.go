@@ -5,7 +5,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// retrieve returns the empty string, whatever is asked.
+// retrieve returns the empty string for every request.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s, err := settingsOf(c)
 	if err != nil {

@@ -15,17 +15,17 @@ const noGroundTruth = "no_ground_truth: the configuration has no entry for this 
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
-	// entries of each persona_id, in the order of the list.
+	// entries by persona_id, in the order of the list
 	entries map[string][]*entry
 }
 
-// entry is one true value of one attribute. An empty string means that a value is not given.
+// entry is one true value of one attribute. An empty string means that a value is not set.
 type entry struct {
 	personaID, runID      string
 	attribute, value      string
 	context, scenario     string
 	validFrom, validUntil string
-	from, until           time.Time // validFrom and validUntil, where those are given
+	from, until           time.Time // validFrom and validUntil, if set
 	source                string
 	// raw is the entry as configured.
 	raw abi.Raw
@@ -42,7 +42,7 @@ func open(c *sdk.Call) (config *abi.GuestConfig, all, ofScope int, err error) {
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
-// entryList are entries as they are read.
+// entryList reads a list of entries.
 type entryList []*entry
 
 func (l *entryList) begin(raw abi.Raw) func(name string) *string {
@@ -95,7 +95,7 @@ func (e *entry) member(name string) *string {
 	return nil
 }
 
-// readTimes fills from and until. The message of its error begins with the field.
+// readTimes sets from and until. The message of its error begins with the field.
 func (e *entry) readTimes() (err error) {
 	if e.validFrom != "" {
 		if e.from, err = abi.ParseTime(e.validFrom); err != nil {
@@ -113,12 +113,12 @@ func (e *entry) readTimes() (err error) {
 	return nil
 }
 
-// isOf reports whether the entry is one for the scope.
+// isOf reports whether the entry belongs to the scope.
 func (e *entry) isOf(scope abi.MemoryScope) bool {
 	return e.personaID == scope.PersonaID && (e.runID == "" || e.runID == scope.RunID)
 }
 
-// of is the scope's entries, whatever they say and when they hold.
+// of returns the scope's entries, regardless of their content and validity.
 func (s *settings) of(scope abi.MemoryScope) []*entry {
 	var list []*entry
 	for _, e := range s.entries[scope.PersonaID] {

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// route is what raw.calls names: the configuration.
+// route is the name in raw.calls of the configuration.
 const route = "config"
 
 // block is an entry as the prompt has it, one line, such as "- hot_drink (personal): green tea [since
@@ -39,7 +39,7 @@ func (e *entry) block() sdk.Block {
 	return b
 }
 
-// format fits entries into the budget: the first ones.
+// format fits the first entries into the budget.
 func (s *settings) format(c *sdk.Call, entries []*entry, budget abi.ContextBudget) sdk.Fitted {
 	blocks := make([]sdk.Block, len(entries))
 	for i, e := range entries {

@@ -44,7 +44,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return result, nil
 }
 
-// moment is when the entries are to hold, and how it was given.
+// moment returns the time at which the entries must be valid, and how it was determined.
 func moment(c *sdk.Call, r *abi.RetrieveRequest) (at time.Time, given string, err error) {
 	if r.AsOf == "" {
 		at, err = abi.ParseTime(c.Now)
@@ -56,7 +56,7 @@ func moment(c *sdk.Call, r *abi.RetrieveRequest) (at time.Time, given string, er
 	return at, r.AsOf, err
 }
 
-// selectEntries keeps what matches, ordered by attribute, context and beginning; equal ones stay in the order of the
+// selectEntries returns the matching entries, ordered by attribute, context and start; equal ones keep the order of the
 // list.
 func selectEntries(entries []*entry, r *abi.RetrieveRequest, at time.Time) []*entry {
 	var list []*entry
@@ -72,12 +72,12 @@ func selectEntries(entries []*entry, r *abi.RetrieveRequest, at time.Time) []*en
 		if n := strings.Compare(a.context, b.context); n != 0 {
 			return n
 		}
-		return a.from.Compare(b.from) // without a beginning: the year 1
+		return a.from.Compare(b.from) // without a start: the year 1
 	})
 	return list
 }
 
-// matches is the filter: an entry without a scenario or context is general, and so is a request that does not name one.
+// matches applies the labels. An entry without a scenario or context matches all, and so does a request without one.
 func (e *entry) matches(r *abi.RetrieveRequest) bool {
 	general := func(own, named string) bool { return own == "" || named == "" || own == named }
 	return general(e.scenario, r.Scenario) &&
@@ -85,12 +85,12 @@ func (e *entry) matches(r *abi.RetrieveRequest) bool {
 		(r.Attribute == "" || e.attribute == r.Attribute)
 }
 
-// holds reports whether the entry is true at a moment: from its beginning until just before its end.
+// holds reports whether the entry is valid at a moment: from its start until just before its end.
 func (e *entry) holds(at time.Time) bool {
 	return (e.validFrom == "" || !at.Before(e.from)) && (e.validUntil == "" || at.Before(e.until))
 }
 
-// raw is some entries as configured.
+// raw returns entries as configured.
 func raw(entries []*entry) abi.Raw {
 	body := abi.Raw{'['}
 	for i, e := range entries {
@@ -115,7 +115,7 @@ func (e *entry) evidence(i int) abi.Evidence {
 	return v
 }
 
-// trace tells what was done; held is how many entries the scope has, matching how many of them matched.
+// trace describes the retrieval; held is the number of the scope's entries, matching the number that matched.
 func (s *settings) trace(r *abi.RetrieveRequest, fitted sdk.Fitted, held, matching int) *abi.Trace {
 	shown := fitted.End - fitted.First
 	t := &abi.Trace{BackendName: s.config.Provider, NativeOperation: route, ResultState: abi.ResultEmpty,
@@ -141,7 +141,7 @@ func (s *settings) trace(r *abi.RetrieveRequest, fitted sdk.Fitted, held, matchi
 	return t
 }
 
-// filtersApplied is hard for the labels that are named; a filter of another name is not used.
+// filtersApplied returns hard for the labels of the request; other filters are not used.
 func filtersApplied(r *abi.RetrieveRequest) map[string]string {
 	filters := sdk.Filters(sdk.Labels(r), abi.FilterNone)
 	for _, label := range []struct {

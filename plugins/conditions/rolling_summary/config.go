@@ -11,11 +11,11 @@ import (
 // settings is the config block.
 type settings struct {
 	nanobot.Settings
-	// strict: a consolidation that lacks one of its two texts, or would blank the memory, counts as failed.
+	// strict: a consolidation counts as failed if it lacks one of its two texts, or would empty the memory.
 	strict bool
-	// rawAfter is after how many failures messages go into the log as they are; 0: they are offered again for ever.
+	// rawAfter is the number of failures after which messages go into the log verbatim; 0: never, they are retried.
 	rawAfter int64
-	// memoryChars bounds MEMORY.md, in characters.
+	// memoryChars is the maximum length of MEMORY.md, in characters.
 	memoryChars int64
 	agentEdits  bool
 	prompts     *promptSet
@@ -39,7 +39,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	return s, err
 }
 
-// memory is the two files, in one operation.
+// memory manages the two files, in one operation.
 type memory struct {
 	nanobot.Base
 	settings *settings

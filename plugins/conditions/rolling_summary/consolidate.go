@@ -21,7 +21,7 @@ const saveMemory = `{"type":"function","function":{"name":"save_memory","descrip
 	`"memory_update":{"type":"string","description":"The complete new long-term memory in Markdown: every old fact that still holds and the new ones; unchanged if nothing is new."}},` +
 	`"required":["history_entry","memory_update"]}}}`
 
-// promptSet is what the model is told, by the option prompts.
+// promptSet is a set of prompts, chosen by the option prompts.
 type promptSet struct{ system, opening, tool string }
 
 var ownPrompts = promptSet{instruction, "", saveMemory}
@@ -42,11 +42,11 @@ var nanobotPrompts = promptSet{
 		`"required":["history_entry","memory_update"]}}}`,
 }
 
-// PromptTokens are those of MEMORY.md.
+// PromptTokens counts the tokens of MEMORY.md.
 func (m *memory) PromptTokens(*nanobot.Session) int64 { return m.CountTokens(m.longTerm().text) }
 
-// Archive summarises the messages before end that are not summarised yet. The end was taken before the model is asked:
-// what arrives meanwhile stays. After a failure nothing has changed.
+// Archive summarises the messages before end that are not summarised yet. end is fixed before the model is called, so
+// messages that arrive in the meantime are not affected. A failure changes nothing.
 func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again bool, failed error) {
 	if end <= s.Pointer {
 		return true, nil
@@ -104,7 +104,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 }
 
 // ask asks the model for a payload that passes its check.
-func (m *memory) ask(file *longTerm, conversation string, u *model.Usage) (payload, error) {
+func (m *memory) ask(file *longTermFile, conversation string, u *model.Usage) (payload, error) {
 	known := strings.TrimSpace(file.text)
 	if known == "" {
 		known = "(empty)"

@@ -18,35 +18,35 @@ const (
 	historyLog = "history"
 )
 
-// sourcesMost bounds the events that MEMORY.md names as its sources. When there were more, it names none.
+// sourcesMost is the maximum number of events that MEMORY.md lists as its sources. With more, it lists none.
 const sourcesMost = 256
 
-// longTerm is MEMORY.md.
-type longTerm struct {
+// longTermFile is MEMORY.md.
+type longTermFile struct {
 	text    string
 	updated string
-	// events are those whose consolidation changed the file; many is true when there were more than sourcesMost.
+	// events are the events whose consolidation changed the file; many is true if there were more than sourcesMost.
 	events  []string
 	many    bool
 	version int64
 }
 
-// id names the content: the file has no other version.
-func (f *longTerm) id() string { return "memory@" + sdk.Digest256(f.text)[:8] }
+// id identifies the content: the file has no other version.
+func (f *longTermFile) id() string { return "memory@" + sdk.Digest256(f.text)[:8] }
 
-func (f *longTerm) members() []object.Member {
+func (f *longTermFile) members() []object.Member {
 	return []object.Member{object.Optional("text", &f.text), object.Optional("updated_at", &f.updated),
 		object.Optional("events", &f.events), object.Optional("many", &f.many)}
 }
 
-func (m *memory) longTerm() *longTerm {
-	f := new(longTerm)
+func (m *memory) longTerm() *longTermFile {
+	f := new(longTermFile)
 	f.version = m.Load(memoryKey, f.members()...)
 	return f
 }
 
 // replace writes the file anew, as of a time, unless it says the same.
-func (m *memory) replace(f *longTerm, text, at string, events []string) {
+func (m *memory) replace(f *longTermFile, text, at string, events []string) {
 	if text == f.text {
 		return
 	}
@@ -69,7 +69,7 @@ func (x *entry) members() []object.Member {
 		object.Optional("session", &x.session), object.Optional("events", &x.events)}
 }
 
-// remember adds an entry to HISTORY.md, without blanks at its end.
+// remember adds an entry to HISTORY.md, without trailing blanks.
 func (m *memory) remember(x entry) {
 	x.text = strings.TrimRight(x.text, " \t\r\n")
 	m.Append(historyLog, object.Encode(x.members()...))

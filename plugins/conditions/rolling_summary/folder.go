@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
 
-// The folder. sourcesFile is ours, the others are Nanobot's: it tells where MEMORY.md and each entry of HISTORY.md came
-// from, one JSON object a line, in order.
+// The files of the workspace. sourcesFile is memhost's addition, the others are Nanobot's. It lists the sources of
+// MEMORY.md and of each entry of HISTORY.md, one JSON object per line, in order.
 const (
 	memoryFile  = "memory/MEMORY.md"
 	historyFile = "memory/HISTORY.md"
@@ -19,7 +19,7 @@ const (
 // gap follows each entry of HISTORY.md.
 const gap = "\n\n"
 
-// WriteFiles adds the two files, their sources, the sessions, and what is kept as it came.
+// WriteFiles adds the two files, their sources, the sessions, and the files that are kept unchanged.
 func (m *memory) WriteFiles(f *nanobot.Files) {
 	file := m.longTerm()
 	last, _ := m.Last(historyLog)
@@ -40,7 +40,7 @@ func (m *memory) WriteFiles(f *nanobot.Files) {
 	f.Kept()
 }
 
-// sourceOf is a line with an entry that has its length instead of its text.
+// sourceOf returns a line for an entry, with the text's length in place of the text.
 func sourceOf(data []byte) []byte {
 	var x entry
 	if object.Decode(data, x.members()...) != nil {
@@ -59,7 +59,7 @@ func (m *memory) Empty() bool {
 
 // TakeFiles takes the files that only this memory knows.
 func (m *memory) TakeFiles(in *nanobot.Incoming) {
-	file := new(longTerm)
+	file := new(longTermFile)
 	first, sources, _ := strings.Cut(in.Take(sourcesFile), "\n")
 	if first != "" {
 		if err := object.Decode([]byte(first), file.members()...); err != nil {
@@ -82,8 +82,8 @@ func (m *memory) TakeFiles(in *nanobot.Incoming) {
 	}
 }
 
-// cutEntry takes the first entry off HISTORY.md: as long as its source says, where the text is still so, otherwise up
-// to the first blank line.
+// cutEntry takes the first entry off HISTORY.md: with the length in its source if the text matches, otherwise up to the
+// first blank line.
 func cutEntry(history, source string) (x entry, rest string) {
 	size := int64(-1)
 	if source != "" && object.Decode([]byte(source), append(x.members(), object.Optional("bytes", &size))...) == nil &&

@@ -6,11 +6,11 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forgottenEntry takes the place of a forgotten entry of HISTORY.md, so that the others keep their numbers.
+// forgottenEntry replaces a forgotten entry of HISTORY.md, so that the others keep their numbers.
 const forgottenEntry = "{}"
 
-// Forget removes entries of HISTORY.md that were made from forgotten events alone. MEMORY.md is rewritten as a whole:
-// nobody can tell which of its lines came from where, so it goes only where it is named.
+// Forget removes the entries of HISTORY.md that were made from forgotten events only. MEMORY.md is always rewritten as
+// a whole, so the source of a line is unknown, and the file is removed only if it is named.
 func (m *memory) Forget(f *nanobot.Forgetting) {
 	f.History(historyLog, []byte(forgottenEntry), func(seq int64, data []byte) (string, []string) {
 		var x entry

@@ -8,8 +8,8 @@ import (
 	_ "github.com/memhost/memhost/sdk/gc" // a long history is imported in one operation
 )
 
-// plugin serves the operations that all memories modelled on Nanobot's have. What this one has of its own is type
-// memory.
+// plugin serves the operations common to all memories modelled on Nanobot. Type memory has what is specific to this
+// one.
 var plugin = nanobot.Plugin{Open: open, Types: []string{"message", "long_term", "history"},
 	Queries:   "files, status, skill, history or get_history",
 	Mutations: "consolidate, write_memory or import_files", History: "history"}

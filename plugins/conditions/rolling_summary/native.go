@@ -78,7 +78,7 @@ func (m *memory) consolidate(r *abi.NativeMutation, receipt *abi.MutationReceipt
 	before := s.Pointer
 	_, failed := m.Archive(s, end, &u)
 	if failed != nil {
-		m.Fail(failed) // nothing of it is kept: the session is as it was
+		m.Fail(failed) // nothing is kept: the session is unchanged
 	}
 	if s.Pointer == before && (!all || s.Base == s.Messages) {
 		return
@@ -92,7 +92,7 @@ func (m *memory) consolidate(r *abi.NativeMutation, receipt *abi.MutationReceipt
 	s.Save(m.State)
 }
 
-// AgentEdits is write_memory, unless the configuration leaves MEMORY.md to the consolidation.
+// AgentEdits is write_memory, unless only the consolidation may change MEMORY.md.
 func (m *memory) AgentEdits() string {
 	if !m.settings.agentEdits {
 		return ""

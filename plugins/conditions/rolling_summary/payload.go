@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// payload is what save_memory was called with.
+// payload holds the arguments of save_memory.
 type payload struct {
 	entry, update       string
 	hasEntry, hasUpdate bool
@@ -62,7 +62,7 @@ func parseMembers(raw abi.Raw) (payload, error) {
 	return p, nil
 }
 
-// textOf is a string without thinking blocks, or the compact JSON of another value.
+// textOf returns a string without thinking blocks, or the compact JSON of another value.
 func textOf(raw abi.Raw) (text string, err error) {
 	if wirejson.Raw(raw).Type() == wirejson.String {
 		text, err = wirejson.DecodeBytes(raw).Str()
@@ -73,7 +73,7 @@ func textOf(raw abi.Raw) (text string, err error) {
 	return words, err
 }
 
-// check refuses what would lose something. Where payloads are not strict the half that is wrong is left out instead.
+// check rejects a payload that would lose something. If payloads are not strict, the wrong half is left out instead.
 func (p *payload) check(strict bool, before string) error {
 	wrong := ""
 	if !p.hasEntry || strings.TrimSpace(p.entry) == "" {

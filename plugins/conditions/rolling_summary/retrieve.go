@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Items are MEMORY.md, and where it is configured the entries of HISTORY.md that share words with the query.
+// Items returns MEMORY.md and, if configured, the entries of HISTORY.md that share words with the query.
 func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []string) {
 	if file := m.longTerm(); file.text != "" {
 		title := "Long-term Memory (MEMORY.md)"
@@ -29,7 +29,7 @@ func (m *memory) Items(r *abi.RetrieveRequest) (items []nanobot.Item, notes []st
 	return items, notes
 }
 
-// All is MEMORY.md and the entries of HISTORY.md.
+// All returns MEMORY.md and the entries of HISTORY.md.
 func (m *memory) All() iter.Seq[nanobot.Item] {
 	return func(yield func(nanobot.Item) bool) {
 		if file := m.longTerm(); file.text != "" && !yield(nanobot.Item{ID: file.id(), Kind: "long_term", Text: file.text,
@@ -50,8 +50,8 @@ func (m *memory) All() iter.Seq[nanobot.Item] {
 	}
 }
 
-// searchHistory finds the entries that share words with the query: most words first, then the newest. bad counts those
-// that cannot be read.
+// searchHistory finds the entries that share words with the query: most words first, then newest. bad counts the
+// unreadable ones.
 func (m *memory) searchHistory(query string) (items []nanobot.Item, bad int64) {
 	search := nanobot.NewSearch(query)
 	last, _ := m.Last(historyLog)

@@ -13,14 +13,14 @@ const noProfile = "no_profile: the configuration has no profile for this persona
 // settings is the config block.
 type settings struct {
 	config *abi.GuestConfig
-	// profiles are found by scopeKey.
+	// profiles are keyed by scopeKey.
 	profiles map[string]*profile
 }
 
 // profile is one entry of the list.
 type profile struct {
 	personaID string
-	// runID is empty in an entry for every run of the persona.
+	// runID is empty in an entry that applies to every run of the persona.
 	runID string
 	text  string
 	// raw is the entry as configured.
@@ -41,7 +41,7 @@ func open(c *sdk.Call) (config *abi.GuestConfig, all, ofScope int, err error) {
 
 func settingsOf(c *sdk.Call) (*settings, error) { return sdk.Settings(c, parseSettings) }
 
-// profiles are profiles as they are read.
+// profiles reads a list of profiles.
 type profiles []*profile
 
 func (l *profiles) begin(raw abi.Raw) func(name string) *string {
@@ -83,7 +83,7 @@ func (p *profile) member(name string) *string {
 	return nil
 }
 
-// find is the scope's profile: that of its run before that of every run; nil when there is neither.
+// find returns the scope's profile: the one of its run, else the one for every run, else nil.
 func (s *settings) find(scope abi.MemoryScope) *profile {
 	if p := s.profiles[scopeKey(scope.PersonaID, scope.RunID)]; p != nil {
 		return p
@@ -91,10 +91,10 @@ func (s *settings) find(scope abi.MemoryScope) *profile {
 	return s.profiles[scopeKey(scope.PersonaID, "")]
 }
 
-// scopeKey is unambiguous: ids hold no U+0000.
+// scopeKey is unambiguous, because ids do not contain U+0000.
 func scopeKey(personaID, runID string) string { return personaID + "\x00" + runID }
 
-// isOf reports whether the entry is one for the scope.
+// isOf reports whether the entry applies to the scope.
 func (p *profile) isOf(scope abi.MemoryScope) bool {
 	return p.personaID == scope.PersonaID && (p.runID == "" || p.runID == scope.RunID)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// route is what raw.calls names: the configuration.
+// route is the name in raw.calls of the configuration.
 const route = "config"
 
-// format fits the profile's text into the budget: whole, or its beginning. Nil gives the empty string.
+// format fits the profile's text into the budget: whole, or its beginning. Nil gives "".
 func (s *settings) format(c *sdk.Call, p *profile, budget abi.ContextBudget) sdk.Fitted {
 	var blocks []sdk.Block
 	if p != nil && p.text != "" {

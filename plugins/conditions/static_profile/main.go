@@ -1,5 +1,5 @@
-// Package main is the control static_profile: a fixed text about the persona, from the configuration, whatever is
-// said or asked.
+// Package main is the control static_profile: a fixed text about the persona, from the configuration, regardless of
+// what is recorded or asked.
 package main
 
 import (

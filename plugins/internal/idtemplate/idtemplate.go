@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The parts that a template can name.
+// The parts that a template can contain.
 const (
 	Run       = "run_id"
 	Persona   = "persona_id"
@@ -18,7 +18,7 @@ const (
 	Namespace = "namespace"
 )
 
-// Template is a parsed template: literals, with a part behind each of them but the last.
+// Template is a parsed template: literals, with a part after each but the last.
 type Template struct{ literals, parts []string }
 
 const (
@@ -26,13 +26,13 @@ const (
 	escape    = 'z'
 )
 
-// rules write a part without the separator: lower-case letters and digits as they are, every other byte as z and two
-// hex digits, and an empty part as z. Graphiti, Honcho and MemOS take such ids, and no index splits them into words.
+// rules write a part without the separator: lower-case letters and digits unchanged, every other byte as z and two hex
+// digits, and an empty part as z. Graphiti, Honcho and MemOS accept such ids, and no index splits them into words.
 var rules = sdk.IDRules{Plain: sdk.LowerNumeric, Escape: escape, Separator: separator}
 
-// Parse reads a template, which must name each of required.
+// Parse parses a template, which must contain each of required.
 //
-// Errors: what is wrong with the template, without its name.
+// Errors: the problem with the template, without its name.
 func Parse(text string, required ...string) (*Template, error) {
 	t := &Template{}
 	for {
@@ -60,7 +60,7 @@ func Parse(text string, required ...string) (*Template, error) {
 	return t, nil
 }
 
-// fixed is a literal as it appears in an id.
+// fixed returns a literal as it appears in an id.
 func fixed(literal string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && sdk.LowerNumeric(byte(r)) {
@@ -79,8 +79,8 @@ func (t *Template) names(part string) bool {
 	return false
 }
 
-// ID is the id of a scope's generation. A namespace, an agent and a later generation that the template does not name
-// are added at the end, as _nNAMESPACE, _aAGENT and _gGENERATION. An id of more than most bytes becomes zh and its
+// ID returns the id of a scope's generation. A namespace, an agent and a later generation that the template does not
+// contain are appended as _nNAMESPACE, _aAGENT and _gGENERATION. An id longer than most bytes becomes zh and its
 // SHA-256.
 func (t *Template) ID(namespace string, scope abi.MemoryScope, generation int64, most int) string {
 	id := t.text(namespace, scope)
@@ -96,7 +96,7 @@ func (t *Template) ID(namespace string, scope abi.MemoryScope, generation int64,
 	return short(id, most)
 }
 
-// Name is the id of what several scopes share: the template's parts, and nothing added.
+// Name returns the id of something that several scopes share: the template's parts only.
 func (t *Template) Name(namespace string, scope abi.MemoryScope, most int) string {
 	return short(t.text(namespace, scope), most)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Check says what is wrong with a body that should be one JSON value: it is not UTF-8, not JSON, or nests deeper than
-// abi.MaxDepth. The functions below are for values that Check, or the host, found good.
+// Check returns the problem of a body that should be one JSON value: it is not UTF-8, not JSON, or nests deeper than
+// abi.MaxDepth. The functions below require values that Check, or the host, has checked.
 func Check(body []byte) error {
 	if !utf8.Valid(body) {
 		return errors.New("it is not UTF-8")
@@ -18,7 +18,7 @@ func Check(body []byte) error {
 	return wirejson.DecodeBytes(body).Limit(abi.MaxDepth).Validate()
 }
 
-// Open is Check and Pick in one for a body that should be an object, such as the answer to a call.
+// Open combines Check and Pick for a body that should be an object, such as an answer.
 func Open(body []byte, places ...any) error {
 	if !utf8.Valid(body) {
 		return errors.New("it is not UTF-8")
@@ -36,38 +36,38 @@ func Open(body []byte, places ...any) error {
 	return nil
 }
 
-// Kind is the type of a value; an absent one is wirejson.Invalid.
+// Kind returns the type of a value; for an absent one, wirejson.Invalid.
 func Kind(value abi.Raw) wirejson.Type { return wirejson.Raw(value).Type() }
 
-// Fields are places for the members of an object within an object, as Pick and Read take them.
+// Fields are names and places for the members of a nested object, as Pick and Read take them.
 type Fields []any
 
-// Each is a place for a list: it is called for each element and gives the places for the members of an object. An
-// element for which it gives nil is passed over.
+// Each is a place for a list: it is called for each element and returns the places for the members of an object. If it
+// returns nil, the element is skipped.
 type Each func(e Element) Fields
 
-// Typed is a place that also keeps the type of what was there. It tells an empty list from something else.
+// Typed is a place that also keeps the value's type. It distinguishes an empty list from another value.
 type Typed struct {
 	Type  *wirejson.Type
 	Place any
 }
 
-// Element is an element of a list before it is read.
+// Element is an element of a list that has not been read yet.
 type Element struct {
 	// Index counts from 0.
 	Index int
 	d     wirejson.Decoder
 }
 
-// ElementOf is a value as an element.
+// ElementOf returns a value as an element.
 func ElementOf(value abi.Raw) Element { return Element{d: *wirejson.DecodeBytes(value)} }
 
-// Kind is the element's type.
+// Kind returns the element's type.
 func (e Element) Kind() wirejson.Type { return e.d.Next() }
 
-// Raw is the whole element. It takes a further walk over it, so it is for few elements.
+// Raw returns the whole element. It parses the element once more, so use it for few elements.
 func (e Element) Raw() abi.Raw {
-	raw, _ := e.d.Raw() // found good
+	raw, _ := e.d.Raw() // already checked
 	return abi.Raw(raw)
 }
 
@@ -82,15 +82,15 @@ func (e Element) Raw() abi.Raw {
 // nil where there is no such value, to a []string, to a []abi.Raw (the elements of a list) or to an abi.Raw (any
 // value). Pick takes a single string for a list of one.
 func Pick(object abi.Raw, places ...any) {
-	// Of a value that was found good nothing fails.
+	// a checked value gives no error
 	_ = members(wirejson.DecodeBytes(object), places, false)
 }
 
-// Decode is Pick for an object that a decoder is at, which need not have been checked.
+// Decode is Pick at a decoder's position. The object need not have been checked.
 func Decode(d *wirejson.Decoder, places ...any) error { return members(d, places, false) }
 
-// Read is Pick for an object of a fixed shape: a member of another type than its place is an error, and so is what is
-// no object.
+// Read is Pick for an object of a fixed form: a member of another type than its place is an error, and so is a value
+// that is not an object.
 func Read(object abi.Raw, places ...any) error {
 	return members(wirejson.DecodeBytes(object), places, true)
 }
@@ -113,7 +113,7 @@ func members(d *wirejson.Decoder, places []any, strict bool) error {
 	return fields.Err()
 }
 
-// find is where a name is among names and places, -1 where it is not.
+// find returns the index of a name among names and places, or -1.
 func find(places []any, name string) int {
 	for i := 0; i+1 < len(places); i += 2 {
 		if places[i].(string) == name {
@@ -128,17 +128,17 @@ func member(d *wirejson.Decoder, place any, strict bool) error {
 	if want != "" {
 		return skip(d, strict, want)
 	}
-	var unfit misfit
+	var unfit rangeError
 	if errors.As(err, &unfit) && !strict {
 		return nil
 	}
 	return err
 }
 
-// misfit is the error of a number that was read and does not fit its place.
-type misfit struct{ error }
+// rangeError is the error for a number that does not fit its place.
+type rangeError struct{ error }
 
-// skip passes over a value that is not what is wanted. Null is the same as absent.
+// skip skips a value of an unexpected type. Null counts as absent.
 func skip(d *wirejson.Decoder, strict bool, want string) error {
 	if kind := d.Next(); strict && kind != wirejson.Null {
 		return errors.New("want " + want + ", got " + kind.String())
@@ -146,8 +146,8 @@ func skip(d *wirejson.Decoder, strict bool, want string) error {
 	return d.Skip()
 }
 
-// put reads a value into its place. Of a value of another type nothing is read, and want says what the place takes.
-// It has no closures: TinyGo would allocate what they capture with every call.
+// put reads a value into its place. A value of another type is not read, and want says what the place takes. It has no
+// closures: TinyGo would allocate what they capture with every call.
 func put(d *wirejson.Decoder, place any, strict bool) (want string, err error) {
 	kind := d.Next()
 	switch p := place.(type) {
@@ -212,7 +212,7 @@ func put(d *wirejson.Decoder, place any, strict bool) (want string, err error) {
 	return "", err
 }
 
-// putNew is put for a place that stays nil where there is no such value.
+// putNew is put for a pointer that stays nil if there is no suitable value.
 func putNew[T any](d *wirejson.Decoder, place **T, strict bool) (want string, err error) {
 	value := new(T)
 	if want, err = put(d, value, strict); want == "" && err == nil {
@@ -228,13 +228,13 @@ func number[T any](d *wirejson.Decoder, place *T, parse func(string) (T, error))
 	}
 	n, err := parse(string(raw))
 	if err != nil {
-		return misfit{err}
+		return rangeError{err}
 	}
 	*place = n
 	return nil
 }
 
-// list goes through the elements of a list, or to a single value.
+// list iterates over the elements of a list, or over a single value.
 type list struct {
 	items wirejson.ArrIter
 	array bool
@@ -249,7 +249,7 @@ func openList(d *wirejson.Decoder) (l list) {
 	return l
 }
 
-// next goes to the next element, unless reading the one before failed.
+// next advances to the next element, unless reading the previous one failed.
 func (l *list) next() bool {
 	first := !l.begun
 	l.begun = true
@@ -278,7 +278,7 @@ func (p Each) read(d *wirejson.Decoder, strict bool) error {
 	return l.err
 }
 
-// texts are the strings of a list, or a single one.
+// texts returns the strings of a list, or a single one.
 func texts(d *wirejson.Decoder, strict bool) (found []string, err error) {
 	l := openList(d)
 	for l.next() {
@@ -293,7 +293,7 @@ func texts(d *wirejson.Decoder, strict bool) (found []string, err error) {
 	return found, l.err
 }
 
-// elements are the values of a list, or a single one.
+// elements returns the values of a list, or a single one.
 func elements(d *wirejson.Decoder) ([]abi.Raw, error) {
 	found := []abi.Raw{}
 	l := openList(d)
@@ -305,12 +305,12 @@ func elements(d *wirejson.Decoder) ([]abi.Raw, error) {
 	return found, l.err
 }
 
-// Items are the elements of a list; of another value there are none.
+// Items returns the elements of a list; none for any other value.
 func Items(list abi.Raw) []abi.Raw {
 	if Kind(list) != wirejson.Array {
 		return nil
 	}
-	items, _ := elements(wirejson.DecodeBytes(list)) // found good
+	items, _ := elements(wirejson.DecodeBytes(list)) // already checked
 	return items
 }
 
@@ -320,7 +320,7 @@ type Member struct {
 	Value abi.Raw
 }
 
-// Map holds the members of an object by name, nil for another value. Of a name that occurs twice the last one counts.
+// Map returns the members of an object by name, nil for any other value. If a name occurs twice, the last one counts.
 func Map(object abi.Raw) map[string]abi.Raw {
 	list := Members(object)
 	if list == nil {
@@ -333,12 +333,12 @@ func Map(object abi.Raw) map[string]abi.Raw {
 	return members
 }
 
-// Members are the members of an object in its order, nil for another value and for an empty object.
+// Members returns the members of an object in order, nil for any other value and for an empty object.
 func Members(object abi.Raw) (list []Member) {
 	if Kind(object) != wirejson.Object {
 		return nil
 	}
-	// Found good.
+	// Already checked.
 	_ = wirejson.DecodeBytes(object).Obj(func(d *wirejson.Decoder, name string) error {
 		raw, err := d.Raw()
 		list = append(list, Member{Name: name, Value: abi.Raw(raw)})
@@ -347,7 +347,7 @@ func Members(object abi.Raw) (list []Member) {
 	return list
 }
 
-// At is the value at a path of names in an object, nil if there is none or where it is null.
+// At returns the value at a path of names in an object, nil if it is absent or null.
 func At(object abi.Raw, path ...string) abi.Raw {
 	for _, name := range path {
 		var value abi.Raw
@@ -357,7 +357,7 @@ func At(object abi.Raw, path ...string) abi.Raw {
 	return object
 }
 
-// Text is the text of a string, "" of another value and of what is not one value.
+// Text returns the text of a string, "" for any other value and for invalid JSON.
 func Text(value abi.Raw) string {
 	d := wirejson.DecodeBytes(value)
 	if d.Next() != wirejson.String {

@@ -16,14 +16,14 @@ import (
 // written as it is. A value that is nil is left out together with its name, and so is an abi.Raw without bytes.
 type Object []any
 
-// JSON is the object as text.
+// JSON returns the object as text.
 func (o Object) JSON() []byte {
 	var e wirejson.Encoder
 	o.write(&e)
 	return e.Bytes()
 }
 
-// Map is the object for the free fields of a trace, effective and details.
+// Map returns the object for the free fields of a trace, effective and details.
 func (o Object) Map() map[string]abi.Raw { return Map(o.JSON()) }
 
 func (o Object) write(e *wirejson.Encoder) {
@@ -72,10 +72,10 @@ func writeList[T any](e *wirejson.Encoder, list []T, element func(T)) {
 	e.ArrEnd()
 }
 
-// Some is text as a value of an Object, nil where text is empty.
+// Some returns text as a value of an Object, or nil for "", which leaves the member out.
 func Some(text string) any { return If(text != "", text) }
 
-// If is value where it applies, nil where it does not.
+// If returns value if it applies, else nil, which leaves the member out.
 func If(applies bool, value any) any {
 	if !applies {
 		return nil
@@ -83,7 +83,7 @@ func If(applies bool, value any) any {
 	return value
 }
 
-// FromMap is an Object of a map's members, in byte order of their names.
+// FromMap returns an Object with a map's members, in byte order of their names.
 func FromMap(members map[string]abi.Raw) (o Object) {
 	for _, name := range abi.SortedKeys(members) {
 		o = append(o, name, members[name])

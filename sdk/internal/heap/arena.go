@@ -5,50 +5,52 @@ import (
 	"unsafe"
 )
 
-// An object is a header and behind it what was asked for, together a multiple of granule. The header has two words: the
-// object's length, with the lowest bit set where nothing in it is a pointer, and a link of the list of objects that are
-// yet to be looked through.
+// An object consists of a header and the requested bytes; its size is a multiple of granule. The header has two words.
+// The first is the object's length, with the lowest bit set if it contains no pointers. The second links the list of
+// objects that are still to be scanned.
 const (
 	granule    = 16
 	headerSize = 8
 	noPointers = 1
 
-	// perWord granules have their bits in one word of a bitmap, which has wordSize bytes.
+	// One word of a bitmap covers perWord granules and has wordSize bytes.
 	perWord  = 32
 	wordSize = 4
 
-	// smallest is the shortest run of free memory that is worth a place in the list.
+	// smallest is the shortest free run that is kept in the list.
 	smallest = 256
 
-	// large objects are cut off a run that has room for them. For a smaller one the runs of the list become, one after
-	// the other, the run that objects are taken from.
+	// An object of at least large bytes is cut off the first run with room for it. For smaller objects, the runs of the
+	// list become the current run one after the other.
 	large = 2048
 
 	// ahead is how much free memory is cleared at a time: one long fill costs less than many short ones.
 	ahead = 2048
 )
 
-// arena is memory in which objects lie one behind the other, in runs that the last collection found free. At its end it
-// has two bitmaps with a bit for each granule: where an object starts, and, during a collection, whether it is in use.
-// Nothing else is known of free memory, so a collection costs by what is in use and not by what was allocated.
+// arena is memory that holds objects one after the other, in the runs that the last collection found free. Two bitmaps
+// at its end have a bit for each granule: whether an object starts there, and, during a collection, whether that object
+// is in use. Free memory has no bookkeeping, so a collection costs time in proportion to the memory in use, not to the
+// memory allocated.
 //
-// Places are offsets from base. At 0 stands the head of the list of free runs, so no object is there, and 0 ends lists.
+// Positions are offsets from base. Offset 0 holds the head of the list of free runs, so no object is there, and 0 ends
+// lists.
 type arena struct {
-	base unsafe.Pointer // 8 less than a multiple of 16, so that what is behind a header is aligned to 16
+	base unsafe.Pointer // a multiple of 16 minus 8, so that the memory after a header is aligned to 16
 	size uintptr        // bytes for objects, and the offset of the first bitmap
 
-	// the run that objects are taken from; others are in the list, each with the offset of the next and its own length
+	// the current run; the others are in the list, each with the offset of the next and its own length
 	cursor, limit uintptr
-	wild          uintptr // the run behind all objects, up to the end, unless objects are taken from it; 0 for none
-	cleared       uintptr // up to here it is zero, from cursor on
-	began         uintptr // where cursor was when the run was new
-	top           uintptr // no object is at or above it, but for those of the current run
+	wild          uintptr // the run after all objects, up to the end, unless it is the current one; 0 for none
+	cleared       uintptr // memory from cursor to here is cleared
+	began         uintptr // cursor at the start of the current run
+	top           uintptr // no object starts at or above it, except those of the current run
 
-	starts, marks uintptr // the bitmaps; between collections marks is zero
-	pending       uintptr // list of objects in use that are yet to be looked through
+	starts, marks uintptr // the bitmaps; marks is zero between collections
+	pending       uintptr // list of marked objects that are still to be scanned
 
-	inUse uintptr // bytes, when it was last collected
-	taken uintptr // bytes since, but for those of the current run
+	inUse uintptr // bytes in use after the last collection
+	taken uintptr // bytes allocated since then, without those of the current run
 }
 
 func (a *arena) word(at uintptr) *uint32 { return (*uint32)(unsafe.Add(a.base, at)) }
@@ -61,7 +63,7 @@ func (a *arena) bytes(at, n uintptr) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(a.base, at)), n)
 }
 
-// open lays the arena out from start to end.
+// open initializes the arena from start to end.
 func (a *arena) open(start unsafe.Pointer, end uintptr) {
 	*a = arena{base: unsafe.Add(start, -uintptr(start)&(granule-1)+granule-headerSize)}
 	a.divide(end)
@@ -71,17 +73,17 @@ func (a *arena) open(start unsafe.Pointer, end uintptr) {
 	a.use(granule, a.size)
 }
 
-// divide finds the places of the bitmaps below end.
+// divide places the bitmaps below end.
 func (a *arena) divide(end uintptr) {
 	words := (end - uintptr(a.base)) / (granule*perWord + 2*wordSize)
 	a.size = words * granule * perWord
 	a.starts, a.marks = a.size, a.size+wordSize*words
 }
 
-// bitmaps is the length of both.
+// bitmaps returns the total length of the bitmaps.
 func (a *arena) bitmaps() uintptr { return bitmapBytes(a.size) * 2 }
 
-// bitmapBytes is the length of a bitmap for so many bytes, up to a whole word.
+// bitmapBytes returns the length of a bitmap for n bytes, rounded up to whole words.
 func bitmapBytes(n uintptr) uintptr {
 	return (n + granule*perWord - 1) / (granule * perWord) * wordSize
 }
@@ -100,29 +102,29 @@ func (a *arena) extend(end uintptr) {
 	}
 }
 
-// link puts a run into the list behind another, or first.
+// link inserts a run into the list after another, or first.
 func (a *arena) link(behind, at, length uintptr) {
 	a.set(at, a.get(behind))
 	a.set(at+4, length)
 	a.set(behind, at)
 }
 
-// use makes a free run the one that objects are taken from.
+// use makes a free run the current one.
 func (a *arena) use(at, end uintptr) {
 	a.settle()
 	a.taken += a.limit - a.cursor
 	a.cursor, a.began, a.cleared, a.limit = at, at, at, end
 }
 
-// settle accounts for what the current run has given.
+// settle adds what was allocated from the current run to the totals.
 func (a *arena) settle() {
 	a.top = max(a.top, a.cursor)
 	a.taken += a.cursor - a.began
 	a.began = a.cursor
 }
 
-// take allocates n bytes, header included, which is a multiple of granule; 0 says that there is no room. The memory is
-// zero but for the header.
+// take allocates n bytes, which include the header and are a multiple of granule. It returns 0 if there is no room. The
+// memory is zeroed except for the header.
 func (a *arena) take(n, flag uintptr) uintptr {
 	at := a.cursor
 	if n > a.limit-at {
@@ -139,14 +141,14 @@ func (a *arena) take(n, flag uintptr) uintptr {
 	return at
 }
 
-// begin writes an object's header and marks its start.
+// begin writes an object's header and sets its start bit.
 func (a *arena) begin(at, head uintptr) {
 	a.set(at, head)
 	*a.word(a.starts + at/(granule*perWord)*wordSize) |= 1 << (at / granule % perWord)
 }
 
-// takeElsewhere allocates from another run. For a small object every run is looked at once: what is too short, and the
-// rest of the current run, is left to the next collection.
+// takeElsewhere allocates from another run. A small object tries each run of the list once. Runs that are too short,
+// and the rest of the current run, stay unused until the next collection.
 func (a *arena) takeElsewhere(n, flag uintptr) uintptr {
 	if n >= large {
 		return a.cut(n, flag)
@@ -168,7 +170,7 @@ func (a *arena) takeElsewhere(n, flag uintptr) uintptr {
 	return a.take(n, flag)
 }
 
-// cut allocates off the beginning of a run.
+// cut allocates from the beginning of a run.
 func (a *arena) cut(n, flag uintptr) uintptr {
 	at := a.wild
 	switch {
@@ -198,7 +200,7 @@ func (a *arena) cut(n, flag uintptr) uintptr {
 	return at
 }
 
-// object is the object that a place below top is in, or 0.
+// object returns the object that contains a position below top, or 0.
 func (a *arena) object(at uintptr) uintptr {
 	w := at / (granule * perWord) * wordSize
 	word := *a.word(a.starts + w) & (2<<(at/granule%perWord) - 1)
@@ -216,15 +218,16 @@ func (a *arena) object(at uintptr) uintptr {
 	return start
 }
 
-// mark marks all that n bytes of words, which may be pointers, lead to directly. Most lead nowhere, so the loop does
-// nothing but find that out.
+// mark marks all objects to which n bytes of words point directly; any word may be a pointer. Most words are not, so
+// the loop does little more than check that.
 func (a *arena) mark(start unsafe.Pointer, n uintptr) {
 	const size = unsafe.Sizeof(n)
 	base, top := uintptr(a.base), a.top
-	// the last object found: strings that were cut from one text lead into the same one, which is far to look for
+	// The last object found. Strings that were cut from one text point into the same object, whose start can be far
+	// away.
 	last, length := uintptr(0), uintptr(0)
 	for i := uintptr(0); i+size <= n; i += size {
-		// of what is below base at is very large
+		// very large for an address below base
 		if at := *(*uintptr)(unsafe.Add(start, i)) - base; at < top && at-last >= length {
 			if found := a.object(at); found != 0 {
 				last, length = found, a.reach(found)
@@ -247,7 +250,7 @@ func (a *arena) reach(at uintptr) uintptr {
 	return head &^ noPointers
 }
 
-// follow marks what marked objects lead to, until nothing new is found.
+// follow scans marked objects and marks what they point to, until none is left.
 func (a *arena) follow() {
 	for a.pending != 0 {
 		at := a.pending
@@ -256,7 +259,7 @@ func (a *arena) follow() {
 	}
 }
 
-// sweep makes everything free that is not marked.
+// sweep frees everything that is not marked.
 func (a *arena) sweep() {
 	used := bitmapBytes(a.top)
 	free, last, inUse := uintptr(granule), uintptr(0), uintptr(0)

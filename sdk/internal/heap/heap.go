@@ -33,8 +33,8 @@ func initHeap() {
 
 func memoryEnd() uintptr { return uintptr(memorySize(0)) * pageSize }
 
-// pointerFree reports whether the compiler's layout of an object says that it has no pointers: the lowest bit is set, the
-// next five are a length, and all others are zero.
+// pointerFree reports whether the compiler's layout of an object says that it has no pointers: the lowest bit is set,
+// the next five are a length, and all others are zero.
 func pointerFree(layout uintptr) bool { return layout&1 != 0 && layout>>6 == 0 }
 
 //go:linkname alloc runtime.alloc
@@ -74,19 +74,19 @@ func allocSlowly(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
 	return nil
 }
 
-// within has everything marked that an operation in progress can reach. It is nil unless the module collects in the
-// middle of operations.
+// within marks everything that an operation in progress can reach. It is nil unless the module collects during
+// operations.
 var within func()
 
-// CollectWithin lets garbage be collected in the middle of an operation. mark calls MarkRoots for all memory that is
-// reachable by definition, which has to include what functions in progress hold: the compiler must have been told to
-// keep that in memory.
+// CollectWithin allows garbage to be collected during an operation. mark must call MarkRoots for all root memory,
+// including what running functions hold; the compiler must have been configured to keep that in memory.
 func CollectWithin(mark func()) { within = mark }
 
-// MarkRoots marks what memory that is reachable leads to.
+// MarkRoots marks the objects to which reachable memory points.
 func MarkRoots(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-start) }
 
-// makeRoom has the memory grow; or it collects, where it may and enough has been allocated since it last did.
+// makeRoom grows the memory. If it may collect, and enough was allocated since the last collection, it collects
+// instead.
 func makeRoom(n uintptr) bool {
 	memory.settle()
 	worth := within != nil && memory.taken >= memory.size/2
@@ -106,8 +106,8 @@ func makeRoom(n uintptr) bool {
 	return true
 }
 
-// grow doubles the memory, or adds more where n bytes need more, or as much as they need where the host does not allow
-// that.
+// grow doubles the memory, or adds more if n bytes need more. If the host does not allow that, it adds only what n
+// bytes need.
 func grow(n uintptr) bool {
 	pages := int32((n+n/32+2*granule*perWord)/pageSize + 1)
 	return add(max(pages, memorySize(0))) || add(pages)
@@ -121,15 +121,15 @@ func add(pages int32) bool {
 	return true
 }
 
-// Room has the memory grow to so many bytes, for an operation that is about to fill it.
+// Room grows the memory to n bytes before an operation that fills it.
 func Room(bytes int) {
 	if more := int32(bytes/pageSize) - memorySize(0); more > 0 {
 		add(more)
 	}
 }
 
-// Rest collects if more than so many bytes have been allocated since it was last done. It is for the end of an
-// operation, when whatever is still in use can be reached from a global.
+// Rest collects if more than n bytes have been allocated since the last collection. Call it at the end of an operation,
+// when everything in use is reachable from globals.
 func Rest(after int) {
 	memory.settle()
 	if memory.taken > uintptr(after) {
@@ -139,7 +139,7 @@ func Rest(after int) {
 
 func markGlobals() { findGlobals(MarkRoots) }
 
-// collect frees what mark does not lead to.
+// collect frees everything that mark does not reach.
 func collect(mark func()) {
 	memory.settle()
 	mark()

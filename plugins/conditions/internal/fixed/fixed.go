@@ -8,19 +8,19 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Control is what one of them has of its own.
+// Control is what differs between the two.
 type Control struct {
-	// Open reads the configuration and counts its entries: in all, and for the scope.
+	// Open reads the configuration and counts its entries: in total, and for the scope.
 	Open func(c *sdk.Call) (config *abi.GuestConfig, all, ofScope int, err error)
-	// Memory, Query and Observability are its native memory type, its query mode and its pet_observability.
+	// Memory, Query and Observability are the provider's native memory type, query mode and pet_observability.
 	Memory, Query, Observability string
-	// Empty warns that there is no entry at all, Missing that there is none for the scope.
+	// Empty is the warning for no entries at all, Missing the warning for none in the scope.
 	Empty, Missing string
-	// Remains is what a reset leaves, and why.
+	// Remains says what a reset leaves, and why.
 	Remains string
 }
 
-// Health is ok when the configuration can be read: nothing else could fail.
+// Health is ok if the configuration can be read: nothing else can fail.
 func (f *Control) Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	config, all, _, err := f.Open(c)
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *Control) SetupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, erro
 	return receipt, nil
 }
 
-// RecordEvent keeps nothing and says so.
+// RecordEvent stores nothing, and its receipt says so.
 func (f *Control) RecordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	config, _, _, err := f.Open(c)
 	if err != nil {
@@ -73,11 +73,12 @@ func (f *Control) ResetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, erro
 	return receipt, nil
 }
 
-// Begin makes an entry of its text, and returns where each of its members goes: nil for a member that it does not have.
+// Begin starts an entry from its text, and returns a function that maps each member's name to its place: nil for an
+// unknown member.
 type Begin func(raw abi.Raw) (member func(name string) *string)
 
-// Block reads {list: [entries]}. Instead of the list there may be such an object again: the content of a file that
-// holds one.
+// Block reads {list: [entries]}. In place of the list there may be another such object: the content of a file with a
+// list.
 func Block(d *wirejson.Decoder, list string, begin Begin) error {
 	return d.Obj(func(d *wirejson.Decoder, key string) error {
 		switch {
@@ -97,7 +98,7 @@ func Entries(d *wirejson.Decoder, begin Begin) error {
 
 // Entry reads one entry.
 func Entry(d *wirejson.Decoder, begin Begin) error {
-	d.Next() // to where the value begins
+	d.Next() // positions the decoder at the value
 	raw, err := d.Raw()
 	if err != nil {
 		return err

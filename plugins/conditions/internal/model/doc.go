@@ -1,3 +1,2 @@
-// Package model asks a language model at an OpenAI-compatible endpoint, and keeps count of what that costs and of how
-// it fails.
+// Package model calls a language model at an OpenAI-compatible endpoint, and records the cost and the failures.
 package model

@@ -17,20 +17,20 @@ const (
 	modelsRoute = "models"
 )
 
-// Endpoint is the block llm of the configuration.
+// Endpoint is the config block llm.
 type Endpoint struct {
 	Model string
 	// Authorized is true when the key has a value.
 	Authorized bool
-	// Temperature is a JSON number, as it was configured.
+	// Temperature is a JSON number, as configured.
 	Temperature     abi.Raw
 	MaxOutputTokens int64
 	TimeoutMS       int64
-	// Retries is how often a call is tried again at once, before it counts as failed.
+	// Retries is how often a failed call is retried at once before it counts as failed.
 	Retries int64
 }
 
-// ParseEndpoint reads the block llm. secrets are those that have a value.
+// ParseEndpoint reads the block llm. secrets are the secrets that have a value.
 func ParseEndpoint(d *wirejson.Decoder, secrets []string) (Endpoint, error) {
 	p := Endpoint{Temperature: abi.Raw("0.1"), MaxOutputTokens: 8192, Retries: 2,
 		Authorized: slices.Contains(secrets, "api_key")}
@@ -42,7 +42,7 @@ func ParseEndpoint(d *wirejson.Decoder, secrets []string) (Endpoint, error) {
 	return p, err
 }
 
-// Prompt is a request of an instruction and what it is about.
+// Prompt is a request that consists of an instruction and its subject.
 func Prompt(instruction, about string) chat.Request {
 	return chat.Request{Messages: []chat.Message{{Role: "system", Content: instruction}, {Role: "user", Content: about}}}
 }
@@ -68,7 +68,7 @@ func (p *Endpoint) Chat(s *state.State, r chat.Request, u *Usage) (*chat.Answer,
 	}
 	known := chat.ParseParams(string(stored))
 	answer, params, err := p.settle(s, r, known, u)
-	if known != (chat.Params{}) && chat.IsFinal(err) { // another endpoint may be configured now
+	if known != (chat.Params{}) && chat.IsFinal(err) { // the configuration may name another endpoint now
 		answer, params, err = p.settle(s, r, chat.Params{}, u)
 	}
 	u.Params = r.Sent(params)
@@ -86,10 +86,11 @@ func (p *Endpoint) Chat(s *state.State, r chat.Request, u *Usage) (*chat.Answer,
 	return answer, nil
 }
 
-// paramsPrefix is where the state keeps which parameters a model's endpoint takes, as chat.Params writes them.
+// paramsPrefix is the prefix of the state keys that hold the parameters which a model's endpoint accepts, as
+// chat.Params formats them.
 const paramsPrefix = "llm_params/"
 
-// settle asks, again with other parameters where the endpoint refuses one.
+// settle sends the request, again with other parameters if the endpoint rejects one.
 func (p *Endpoint) settle(s *state.State, r chat.Request, params chat.Params, u *Usage) (*chat.Answer, chat.Params, error) {
 	for {
 		before := s.Remaining()
@@ -138,7 +139,7 @@ func (p *Endpoint) exchange(s *state.State, r *chat.Request, params chat.Params,
 	return answer, nil
 }
 
-// send sends a request to the endpoint; it ends half a second before the call's own time does.
+// send sends a request to the endpoint with a timeout half a second before the call's deadline.
 func (p *Endpoint) send(c *sdk.Call, route string, body []byte) (*abi.HTTPResponse, []byte, error) {
 	r := abi.HTTPRequest{Route: route, TimeoutMS: max(1, min(p.TimeoutMS, c.Remaining()-500))}
 	if body != nil {
@@ -151,7 +152,8 @@ func (p *Endpoint) send(c *sdk.Call, route string, body []byte) (*abi.HTTPRespon
 	return c.HTTP(r, body)
 }
 
-// Health looks at the endpoint's list of models. A scope's own failures stand in its readiness: health has no scope.
+// Health requests the endpoint's list of models. The failures of a scope are in its readiness, because health has no
+// scope.
 func (p *Endpoint) Health(c *sdk.Call, config *abi.GuestConfig, types []string) *abi.BackendHealth {
 	h := &abi.BackendHealth{Status: abi.HealthOK, BackendName: config.Provider, ConsistencyModel: "async_derived",
 		NativeMemoryTypes: types,
@@ -178,7 +180,7 @@ func (p *Endpoint) Health(c *sdk.Call, config *abi.GuestConfig, types []string) 
 func isModels(body []byte) bool {
 	found := false
 	err := wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) error {
-		// Ollama without a model answers null
+		// Ollama without a model returns null
 		found = found || key == "data" && (d.Next() == wirejson.Array || d.Next() == wirejson.Null)
 		return d.Skip()
 	})

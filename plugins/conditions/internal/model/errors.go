@@ -14,11 +14,11 @@ import (
 const (
 	ReasonUnavailable = "llm_unavailable"
 	ReasonBadOutput   = "llm_bad_output"
-	// ReasonRefused: the endpoint refuses the request itself, and will refuse it again.
+	// ReasonRefused: the endpoint rejects the request itself, so a retry would fail too.
 	ReasonRefused = "llm_refused"
 )
 
-// BadOutput is the error of an answer that cannot be used. body is what was said; it may be nil.
+// BadOutput returns the error for an answer that cannot be used. body is the answer; it may be nil.
 func BadOutput(message string, status int64, body []byte) *abi.Error {
 	e := abi.NewError(abi.CodeBackend, message).WithReason(ReasonBadOutput)
 	e.Route = Route
@@ -28,7 +28,7 @@ func BadOutput(message string, status int64, body []byte) *abi.Error {
 	return e
 }
 
-// refused is the error of a status that is no success.
+// refused returns the error for an error status.
 func refused(s *state.State, head *abi.HTTPResponse, body []byte) error {
 	e := chat.Refusal(head.Status, head.Headers["retry-after"], body, time.UnixMilli(s.NowMS()))
 	e.Route, e.Reason = Route, ReasonUnavailable
@@ -47,7 +47,7 @@ func native(status int64, body []byte) *abi.NativeError {
 	return &abi.NativeError{Status: &status, Body: clip(string(body), abi.NativeBodyLimit)}
 }
 
-// clip cuts a text between characters.
+// clip shortens a text without splitting a character.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -55,11 +55,11 @@ func clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "")
 }
 
-// IsFailure reports whether an error is of the endpoint or of what the model said, and not of the state or the host.
+// IsFailure reports whether an error comes from the endpoint or the model's answer, and not from the state or the host.
 func IsFailure(err error) bool { return abi.AsError(err).Route == Route }
 
-// OutOfTime reports whether an error says that the caller's time is over, and not the model's: then nothing is known
-// of the model, and nothing has failed.
+// OutOfTime reports whether the caller's deadline passed, not the model's. That says nothing about the model, so it is
+// not a failure.
 func OutOfTime(c *sdk.Call, err error) bool {
 	return abi.CodeOf(err) == abi.CodeTimeout && c.Remaining() < 1000
 }

@@ -1,6 +1,6 @@
 package model
 
-// The update policies: when the model is asked to work off what was recorded.
+// The update policies: when the model processes what was recorded.
 const (
 	PolicyWindow  = "window"
 	PolicyTokens  = "tokens"

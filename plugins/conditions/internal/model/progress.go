@@ -10,7 +10,7 @@ import (
 // Usage counts calls to the model.
 type Usage struct {
 	Calls, Failures, PromptTokens, CompletionTokens, MS int64
-	// Params are the parameters that the latest request had: "max_completion_tokens, temperature".
+	// Params are the parameters of the latest request: "max_completion_tokens, temperature".
 	Params string
 }
 
@@ -23,7 +23,7 @@ func ReadUsage(s *state.State) (u Usage, version int64) {
 	return u, version
 }
 
-// Add notes calls in the scope's counters.
+// Add adds calls to the scope's counters.
 func (u *Usage) Add(s *state.State) {
 	if u.Calls == 0 {
 		return
@@ -38,7 +38,7 @@ func (u *Usage) Add(s *state.State) {
 	s.Store(usageKey, version, total.members()...)
 }
 
-// JSON is the counters as they stand in details of a trace.
+// JSON returns the counters for a trace's details.
 func (u *Usage) JSON() abi.Raw { return object.Encode(u.members()...) }
 
 func (u *Usage) members() []object.Member {
@@ -48,18 +48,19 @@ func (u *Usage) members() []object.Member {
 		object.Optional("llm_params", &u.Params)}
 }
 
-// Failure is what went wrong last.
+// Failure describes the latest failures of some work.
 type Failure struct {
-	// Failures since the last success; RetryAt is when the next try is due, in ms since 1970, 0 for at once.
+	// Failures since the last success; RetryAt is when the next attempt is due, in ms since 1970, 0 for at once.
 	Failures, RetryAt int64
-	// Refused counts the latest failures in a row in which the endpoint refused the request itself. GaveUp is how much
-	// work there was when it was given up for that, 0 while it is tried again: with more to do the request is another.
+	// Refused counts the latest consecutive failures in which the endpoint rejected the request itself. GaveUp is the
+	// extent of the work when it was given up for that reason, 0 while it is retried: with more work, the request is a
+	// different one.
 	Refused, GaveUp int64
 	// Code, Reason and Said describe the last one.
 	Code, Reason, Said string
 }
 
-// Members are the failure as it is stored.
+// Members lists the failure's fields as they are stored.
 func (f *Failure) Members() []object.Member {
 	return []object.Member{object.Optional("failures", &f.Failures), object.Optional("retry_at_ms", &f.RetryAt),
 		object.Optional("error", &f.Code),
@@ -67,17 +68,17 @@ func (f *Failure) Members() []object.Member {
 		object.Optional("refused", &f.Refused), object.Optional("gave_up", &f.GaveUp)}
 }
 
-// maxRefused is how often in a row an endpoint may refuse the same request before it is given up.
+// maxRefused is how often in a row an endpoint may reject the same request before the work is given up.
 const maxRefused = 5
 
-// Waits reports whether the work is not to be tried now. extent is how much there is to do: a number that grows with
-// it, such as that of the latest message.
+// Waits reports whether the work must not be attempted now. extent measures how much work there is: a number that grows
+// with it, such as the number of the latest message.
 func (f *Failure) Waits(nowMS, extent int64) bool { return f.RetryAt > nowMS || f.GivenUp(extent) }
 
-// GivenUp reports whether the work is given up until there is more to do.
+// GivenUp reports whether the work is given up until there is more of it.
 func (f *Failure) GivenUp(extent int64) bool { return f.GaveUp > 0 && f.GaveUp >= extent }
 
-// Story is the failure for a warning, after what failed: "3 failures, nothing is lost: ...".
+// Story describes the failure in a warning, after the name of the work: "3 failures, nothing is lost: ...".
 func (f *Failure) Story(extent int64) string {
 	story := sdk.Itoa(f.Failures) + " failures, nothing is lost: " + f.Said
 	if f.GivenUp(extent) {
@@ -86,12 +87,12 @@ func (f *Failure) Story(extent int64) string {
 	return story
 }
 
-// retryFirst and retryMost bound the pause after a failure, in ms. It doubles with each.
+// retryFirst and retryMost bound the pause after a failure, in ms. The pause doubles with each failure.
 const retryFirst, retryMost = 5000, 300_000
 
-// Note notes a failure. The next try is due at once where asking again may help and retries are left, otherwise after
-// a pause; never before the time that the endpoint names. A request that the endpoint keeps refusing is given up at this
-// extent, unless that is 0.
+// Note records a failure. The next attempt is due at once if a retry may help and retries are left, otherwise after a
+// pause, but never before the time that the endpoint asks for. A request that the endpoint keeps rejecting is given up
+// at this extent, unless extent is 0.
 func (f *Failure) Note(s *state.State, err error, retries, extent int64) {
 	e := abi.AsError(err)
 	f.Failures++
@@ -120,13 +121,13 @@ func (f *Failure) Note(s *state.State, err error, retries, extent int64) {
 	}
 }
 
-// Progress is how far work has come that is not a session's.
+// Progress is the progress of work that does not belong to a session.
 type Progress struct {
-	// Cursor of the last entry that was worked off, Ran when, in ms since 1970.
+	// Cursor is the last processed entry, Ran when it was processed, in ms since 1970.
 	Cursor, Ran int64
-	// RanAt is the time of the last entry that was worked off then, in ms since 1970; 0 if it is not known.
+	// RanAt is the time of that entry, in ms since 1970; 0 if it is not known.
 	RanAt int64
-	// Shown is the cursor of the last entry that a model was shown, though its run did not come to an end.
+	// Shown is the cursor of the last entry that a model was shown, even if its run did not finish.
 	Shown int64
 	Failure
 	version int64
@@ -138,7 +139,7 @@ func ReadProgress(s *state.State, key string) (p Progress) {
 	return p
 }
 
-// Save writes the progress, if it has not been written in the meantime.
+// Save writes the progress, unless another operation has written it since.
 func (p *Progress) Save(s *state.State, key string) { s.Store(key, p.version, p.members()...) }
 
 func (p *Progress) members() []object.Member {

@@ -5,13 +5,13 @@ import (
 	"github.com/memhost/memhost/plugins/conditions/internal/object"
 )
 
-// TokenBudget says when a session is too long by tokens, and down to what it is brought.
+// TokenBudget decides by tokens when a session is too long, and how far to shorten it.
 type TokenBudget struct {
 	Window, Output, Safety, Overhead, Rounds int64
 	Ratio                                    float64
 }
 
-// DefaultBudget is Nanobot's, with an allowance for the agent's own prompt.
+// DefaultBudget is Nanobot's budget, with an allowance for the agent's own prompt.
 func DefaultBudget() TokenBudget {
 	return TokenBudget{Window: 200000, Output: 8192, Safety: 1024, Overhead: 4000, Rounds: 5, Ratio: 0.5}
 }
@@ -28,14 +28,14 @@ func (b *TokenBudget) members() []object.Member {
 // On reports whether there is a limit.
 func (b *TokenBudget) On() bool { return b.Window > 0 }
 
-// Limit is the size from which on work is due.
+// Limit is the size at which work becomes due.
 func (b *TokenBudget) Limit() int64 { return b.Window - b.Output - b.Safety }
 
-// Target is the size down to which it goes on.
+// Target is the size to which a session is shortened.
 func (b *TokenBudget) Target() int64 { return int64(float64(b.Limit()) * b.Ratio) }
 
-// shorten works whole turns off the front of a session that is due, until it has come down to the target, no turn can
-// be cut off, or the rounds are over.
+// shorten archives whole turns from the front of a due session until it reaches the target, no more turns can be
+// archived, or the rounds are used up.
 func shorten(m Memory, s *Session, u *model.Usage) error {
 	b := m.Common()
 	if !due(m, s) {
@@ -62,8 +62,9 @@ func shorten(m Memory, s *Session, u *model.Usage) error {
 	return nil
 }
 
-// Boundary is the index of the first user message after the first one up to which at least wanted tokens are, with the
-// tokens before it; the last user message where there are fewer; 0 if there is none. So no turn is split.
+// Boundary returns the index of a user message, so that no turn is split, and the number of tokens before it. It is the
+// first user message after the first one with at least wanted tokens before it; the last user message if there are
+// fewer tokens; 0 if there is none.
 func Boundary(messages []Message, tokens []int64, wanted int64) (at int, removed int64) {
 	sum := int64(0)
 	for i := range messages {

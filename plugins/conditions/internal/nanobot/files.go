@@ -11,21 +11,21 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// fileKey is where files of a workspace stand of which a module does not keep the content in another form: SOUL.md and
-// the like, and all that it does not know, so that nothing of an import is lost.
+// fileKey is the prefix of the keys of workspace files that a module keeps unchanged: SOUL.md and the like, and all
+// files it does not know, so that nothing of an import is lost.
 const fileKey = "file/"
 
-// pageBytes is about how much text a page of files has.
+// pageBytes is the approximate size of the texts on a page of files.
 const pageBytes = 4 << 20
 
-// Files writes the answer of the query files: an object of paths and texts, in pages. A file that does not fit a page
-// goes on under the same path in the next one. The order of the calls is the order of the files, and is the same for
-// every page.
+// Files writes the answer of the query files: an object from path to text, in pages. A file that does not fit a page
+// continues under the same path on the next one. Files are written in the order of the calls, which must be the same
+// for every page.
 type Files struct {
 	*Base
 	e    wirejson.Encoder
 	left int
-	// path and seq are where the page begins; path is "" once it has been reached.
+	// path and seq say where the page begins; path is "" once it has been reached.
 	path string
 	seq  int64
 	next string
@@ -42,7 +42,7 @@ func newFiles(b *Base, after string) *Files {
 	return f
 }
 
-// begin reports whether a file belongs to the page, and from which line on.
+// begin reports whether a file belongs to the page, and from which line.
 func (f *Files) begin(path string) (from int64, here bool) {
 	switch {
 	case f.next != "" || f.path != "" && f.path != path:
@@ -70,8 +70,8 @@ func (f *Files) add(path, text string) {
 	f.left -= len(text)
 }
 
-// Log adds a file of a log's entries from one number to before another, counted from 0, each as line gives it. head
-// is before the first.
+// Log adds a file with a log's entries from one number up to but excluding another, counted from 0, each formatted by
+// line. head is written before the first.
 func (f *Files) Log(path, log string, head func() []byte, from, to int64, line func(entry []byte) []byte) {
 	done, here := f.begin(path)
 	if !here {
@@ -114,13 +114,13 @@ func (f *Files) end() []byte {
 	return f.e.Bytes()
 }
 
-// KeptFile reads a file that is kept as it is, "" if there is none, with its version.
+// KeptFile reads a file that is kept unchanged, with its version; "" if there is none.
 func KeptFile(s *state.State, path string) (string, int64) {
 	text, version := s.Get(fileKey + path)
 	return string(text), version
 }
 
-// KeepFile writes one.
+// KeepFile writes a file that is kept unchanged.
 func KeepFile(s *state.State, path, text string, version int64) {
 	s.Put(fileKey+path, []byte(text), version)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forgottenLine takes the place of a forgotten message, so that the others keep their numbers.
+// forgottenLine replaces a forgotten message, so that the others keep their numbers.
 const forgottenLine = `{"role":"system","content":"","_hidden_history":true}`
 
 // Forgetting is one request to forget, for what a memory has made of messages.
@@ -18,7 +18,7 @@ type Forgetting struct {
 	Receipt *abi.ForgetReceipt
 	request *abi.ForgetRequest
 	events  []string
-	// Read: a model has read a message that was forgotten.
+	// Read: a model has read a forgotten message.
 	Read bool
 }
 
@@ -40,12 +40,12 @@ func (p *Plugin) Forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, 
 	})
 }
 
-// forgetIn forgets messages of a session. All messages of an event go together.
+// forgetIn forgets messages of a session. All messages of an event are forgotten together.
 func (f *Forgetting) forgetIn(s *Session) {
 	lines := f.lines(s.log())
 	messages, _ := s.Read(f.State, 0, int64(len(lines)))
 	gone, read := int64(0), false
-	for _, last := range []bool{false, true} { // first all events are found, since their messages go together
+	for _, last := range []bool{false, true} { // first find all events, because their messages are forgotten together
 		for i := range messages {
 			m, id := &messages[i], s.NativeID()+"#"+sdk.Itoa(int64(i))
 			doomed := slices.Contains(f.events, m.EventID) || sdk.Forgets(f.request, s.ID, m.Timestamp) || f.Names(id)
@@ -63,7 +63,7 @@ func (f *Forgetting) forgetIn(s *Session) {
 			gone++
 			tokens := int64(0)
 			if f.Policy == model.PolicyTokens {
-				tokens = m.tokens(f.Call) - 4 // those of the line that stands there now
+				tokens = m.tokens(f.Call) - 4 // events of the current line
 			}
 			s.Head.Tokens -= tokens
 			if int64(i) < s.Pointer {
@@ -82,7 +82,7 @@ func (f *Forgetting) forgetIn(s *Session) {
 		f.Read = true
 		s.Summary, s.Summarised = "", ""
 	}
-	s.Failure = model.Failure{} // it may quote what the model said
+	s.Failure = model.Failure{} // it may quote the model
 	s.Save(f.State)
 }
 
@@ -90,7 +90,7 @@ func (f *Forgetting) removed(kind, id string) {
 	f.Receipt.Removed[kind] = append(f.Receipt.Removed[kind], id)
 }
 
-// lines are the entries of a log.
+// lines returns the entries of a log.
 func (f *Forgetting) lines(log string) (lines [][]byte) {
 	last, _ := f.Last(log)
 	for entry := range f.Entries(log, 1, last) {
@@ -99,7 +99,8 @@ func (f *Forgetting) lines(log string) (lines [][]byte) {
 	return lines
 }
 
-// rewrite writes the log of a session anew, and the logs whose names begin with its name: they are deleted with it.
+// rewrite rewrites the log of a session, and the logs whose names begin with its name, because deleting it deletes them
+// too.
 func (f *Forgetting) rewrite(s *Session, lines [][]byte) {
 	logs, all := []string{s.log()}, [][][]byte{lines}
 	for _, other := range Sessions(f.State) {
@@ -122,7 +123,7 @@ func (f *Forgetting) write(log string, lines [][]byte) {
 // Names reports whether the request names an item of the memory by its native id.
 func (f *Forgetting) Names(id string) bool { return slices.Contains(f.request.NativeIDs, id) }
 
-// Of tells how many of the events that something was made from are forgotten.
+// Of returns how many of the events behind an item are forgotten.
 func (f *Forgetting) Of(events []string) (n int) {
 	for _, id := range events {
 		if slices.Contains(f.events, id) {
@@ -132,7 +133,7 @@ func (f *Forgetting) Of(events []string) (n int) {
 	return n
 }
 
-// Whole removes a file or an entry that is named by its native id.
+// Whole removes a file or an entry that the request names by its native id.
 func (f *Forgetting) Whole(kind, id string) bool {
 	if f.Names(id) {
 		f.removed(kind, id)
@@ -172,7 +173,7 @@ func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry 
 	}
 }
 
-// Remains adds to the receipt what stays, and why.
+// Remains adds to the receipt what remains, and why.
 func (f *Forgetting) Remains(what string) {
 	f.Receipt.DerivedMayRemain = append(f.Receipt.DerivedMayRemain, what)
 }

@@ -18,14 +18,14 @@ import (
 const (
 	stagedKey = "import/"
 	begunKey  = "import"
-	// pathMost is how long a path may be: it is part of a key.
+	// pathMost is the maximum length of a path, which is part of a key.
 	pathMost = 450
 )
 
-// Incoming is the files of an import, once all have come.
+// Incoming holds the files of an import once all have arrived.
 type Incoming struct {
 	*Base
-	// Paths are those that nobody has taken yet, in order.
+	// Paths are those not taken yet, in order.
 	Paths []string
 	parts map[string][]sdk.Item
 	// Taken counts the files.
@@ -54,13 +54,13 @@ func importFiles(m Memory, r *abi.NativeMutation, receipt *abi.MutationReceipt) 
 		for _, path := range slices.Clone(in.Paths) {
 			in.Keep(path, in.Take(path))
 		}
-		b.Delete(begunKey) // all that begins so: the staged files, too
+		b.Delete(begunKey) // deletes everything with this prefix, staged files included
 		sdk.Put(&receipt.Trace.Details, "files", sdk.Number(in.Taken))
 	}
 	sdk.Put(&receipt.Trace.Details, "skipped", object.Texts(skipped))
 }
 
-// stage keeps the files of a call until the last one has come.
+// stage keeps the files of a call until the last one has arrived.
 func stage(b *Base, params map[string]abi.Raw) (skipped []string) {
 	goesOn := string(params["continues"]) == "true"
 	if len(params["files"]) == 0 {
@@ -102,10 +102,10 @@ func incoming(b *Base) *Incoming {
 	return in
 }
 
-// Unclaimed reports whether a file has come, and nobody has taken it.
+// Unclaimed reports whether a file has arrived and has not been taken.
 func (in *Incoming) Unclaimed(path string) bool { return slices.Contains(in.Paths, path) }
 
-// Take reads a file, which is nobody else's then; "" if there is none.
+// Take reads a file and removes it from the list; "" if there is none.
 func (in *Incoming) Take(path string) string {
 	if !in.claim(path) {
 		return ""
@@ -122,7 +122,7 @@ func (in *Incoming) Take(path string) string {
 	return string(text)
 }
 
-// claim takes a file off the list; false where it is not there.
+// claim removes a file from the list; false if it is not there.
 func (in *Incoming) claim(path string) bool {
 	i := slices.Index(in.Paths, path)
 	if i < 0 {
@@ -133,8 +133,8 @@ func (in *Incoming) claim(path string) bool {
 	return true
 }
 
-// TakeLines is Take line by line, without what is blank: a long file is never in memory as a whole, and no line keeps
-// more than itself there.
+// TakeLines is Take line by line, without blank lines. It never holds a long file in memory as a whole, and a line that
+// is kept keeps no other memory alive.
 func (in *Incoming) TakeLines(path string) iter.Seq[string] {
 	if !in.claim(path) {
 		return func(func(string) bool) {}
@@ -144,7 +144,7 @@ func (in *Incoming) TakeLines(path string) iter.Seq[string] {
 
 func (in *Incoming) lines(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		var open []byte // the beginning of a line that goes on in the next part
+		var open []byte // the beginning of a line that continues in the next part
 		for _, part := range in.parts[path] {
 			data, _ := in.Get(part.Key)
 			for {
@@ -166,5 +166,5 @@ func (in *Incoming) lines(path string) iter.Seq[string] {
 	}
 }
 
-// Keep puts a file that was taken among those that are kept as they are.
+// Keep stores a taken file among those that are kept unchanged.
 func (in *Incoming) Keep(path, text string) { KeepFile(in.State, path, text, sdk.AnyVersion) }

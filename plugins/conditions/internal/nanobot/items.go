@@ -11,7 +11,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// stateRoute is what raw.calls names: the slot's own state.
+// stateRoute is the name in raw.calls of the slot's own state.
 const stateRoute = "state"
 
 // longTerm is the kind of a file that is kept as a whole.
@@ -22,7 +22,7 @@ type Item struct {
 	ID string
 	// Kind is long_term, history, summary or tail.
 	Kind string
-	// Title of the section that it begins or belongs to.
+	// Title is the heading of the item's section.
 	Title   string
 	Text    string
 	Created string
@@ -69,7 +69,7 @@ func itemsOf(raw *abi.RawResult) ([]Item, error) {
 	return items, nil
 }
 
-// evidence points at each item.
+// evidence returns a pointer to each item.
 func evidence(items []Item) []abi.Evidence {
 	var list []abi.Evidence
 	for i, x := range items {
@@ -88,7 +88,7 @@ func basis(kind string) abi.TimeBasis {
 	return abi.TimeDerived
 }
 
-// rfc is a time of the contract, or nothing: files that were imported have others.
+// rfc returns a time if it is RFC 3339, else "": imported files have times in other formats.
 func rfc(at string) string {
 	if _, err := abi.ParseTime(at); err != nil {
 		return ""
@@ -96,13 +96,13 @@ func rfc(at string) string {
 	return at
 }
 
-// tailKind marks messages of the session that asks: of those the newest are kept, and shown oldest first.
+// tailKind marks messages of the requesting session. The newest of them are kept, and shown oldest first.
 const tailKind = "tail"
 
-// fit formats items within a budget. Items in front are kept longest, cut at line ends; of the tail the oldest go
-// first.
+// fit formats items within a budget. The first items are kept longest and cut at line ends; from the tail the oldest
+// are dropped first.
 func fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextBudget) sdk.Fitted {
-	budget.MaxItems = nil // items were counted before; these are lines
+	budget.MaxItems = nil // the items were counted already; these are lines
 	var blocks []sdk.Block
 	tail := len(items)
 	for tail > 0 && items[tail-1].Kind == tailKind {
@@ -112,11 +112,11 @@ func fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextB
 		blocks = items[i].blocks(blocks, i)
 	}
 	fixed := len(blocks)
-	for i := len(items) - 1; i >= tail; i-- { // newest first, so that it is cut from its old end
+	for i := len(items) - 1; i >= tail; i-- { // newest first, so that its old end is cut
 		blocks = append(blocks, sdk.Block{Item: i, Heading: heading(items[i].Title), Text: items[i].Text})
 	}
 	context := sdk.ContextOf(config, c.Scope)
-	context.UTC = true // of messages and of entries of the history
+	context.UTC = true // times of messages and history entries
 	context.Arrange = func(kept []sdk.Block) []sdk.Block {
 		slices.Reverse(kept[min(len(kept), fixed):])
 		return kept
@@ -126,7 +126,7 @@ func fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextB
 
 func heading(title string) string { return "## " + title }
 
-// blocks appends the item's lines, each a block.
+// blocks appends the item's lines, one block each.
 func (x *Item) blocks(to []sdk.Block, item int) []sdk.Block {
 	if x.Text == "" {
 		return to
@@ -137,7 +137,7 @@ func (x *Item) blocks(to []sdk.Block, item int) []sdk.Block {
 	return to
 }
 
-// budget is the request's, bounded by the configuration.
+// budget returns the request's budget, bounded by the configuration.
 func (b *Base) budget(asked abi.ContextBudget) abi.ContextBudget {
 	if asked.MaxTokens == nil || *asked.MaxTokens > b.MaxTokens {
 		asked.MaxTokens = &b.MaxTokens
@@ -145,7 +145,7 @@ func (b *Base) budget(asked abi.ContextBudget) abi.ContextBudget {
 	return asked
 }
 
-// result is the answer of a retrieval for items in order. notes are warnings.
+// result returns the answer of a retrieval with these items, in order. notes are warnings.
 func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi.RetrieveResult {
 	if r.Budget.MaxItems != nil && int64(len(items)) > max(0, *r.Budget.MaxItems) {
 		items = items[:max(0, *r.Budget.MaxItems)]
@@ -181,7 +181,7 @@ func (b *Base) result(r *abi.RetrieveRequest, items []Item, notes []string) *abi
 		Evidence:         shown, Trace: t}
 }
 
-// tail is the session's messages from a number on, the last MaxHistory of them, as items.
+// tail returns the session's messages from a number on, at most the last MaxHistory, as items.
 func (b *Base) tail(s *Session, from int64) []Item {
 	if s.Messages == s.Pointer && from == s.Messages {
 		return nil
@@ -192,7 +192,7 @@ func (b *Base) tail(s *Session, from int64) []Item {
 	}
 	messages, _ := s.Read(b.State, from, s.Messages)
 	for i := range messages {
-		messages[i].TurnID = s.NativeID() + "#" + sdk.Itoa(from+int64(i)) // its place, while it is shown
+		messages[i].TurnID = s.NativeID() + "#" + sdk.Itoa(from+int64(i)) // its index, if it is shown
 	}
 	var items []Item
 	for _, m := range Replay(messages, 0) {
@@ -215,7 +215,7 @@ func Words(text string) []string {
 	})
 }
 
-// matches counts how many of the query's words are in a text, whatever their case.
+// matches counts how many of the query's words are in a text, ignoring case.
 func matches(words []string, text string) (n int64) {
 	text = strings.ToLower(text)
 	for _, w := range words {
@@ -226,14 +226,14 @@ func matches(words []string, text string) (n int64) {
 	return n
 }
 
-// Search collects the items of a history that share words with a query.
+// Search collects the history items that share words with a query.
 type Search struct {
 	words []string
-	found []found
+	found []rankedItem
 }
 
-// found is an item with how many words it shares.
-type found struct {
+// rankedItem is an item with the number of shared words.
+type rankedItem struct {
 	words int64
 	Item
 }
@@ -241,20 +241,20 @@ type found struct {
 // NewSearch begins a search.
 func NewSearch(query string) *Search { return &Search{words: Words(query)} }
 
-// Add takes an item that shares words with the query. Items come oldest first.
+// Add adds an item if it shares words with the query. Items must come oldest first.
 func (s *Search) Add(x Item) {
 	if n := matches(s.words, x.Text); n > 0 {
-		s.found = append(s.found, found{n, x})
+		s.found = append(s.found, rankedItem{n, x})
 	}
 }
 
 // searchMost bounds the items that a search returns.
 const searchMost = 20
 
-// Best are the items with most words, of those the newest.
+// Best returns the items with the most shared words, newest first among equals.
 func (s *Search) Best() (items []Item) {
 	slices.Reverse(s.found)
-	best := ordered(s.found, func(x found) int64 { return -x.words })
+	best := ordered(s.found, func(x rankedItem) int64 { return -x.words })
 	for _, x := range best[:min(len(best), searchMost)] {
 		items = append(items, x.Item)
 	}

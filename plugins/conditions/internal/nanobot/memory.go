@@ -11,29 +11,29 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Settings are the options that all memories have.
+// Settings are the options common to all memories.
 type Settings struct {
 	Config *abi.GuestConfig
 	Model  model.Endpoint
 	// Local is the profile for everyday use.
 	Local bool
-	// Policy is when sessions are worked off.
+	// Policy decides when sessions are archived.
 	Policy string
-	// Window is how many messages bring work, by the policy window; the last half of them stay out of it.
+	// Window is the number of messages at which the policy window archives; the last half of them are not archived.
 	Window int64
 	// Tokens is the budget of the policy tokens.
 	Tokens TokenBudget
-	// Tail: a retrieval shows the messages of its session that are not worked off yet, the last MaxHistory of them.
+	// Tail: a retrieval shows the messages of its session that are not archived yet, at most the last MaxHistory.
 	Tail       bool
 	MaxHistory int64
-	// MaxTokens bounds every retrieval beside the request's own budget.
+	// MaxTokens bounds every retrieval in addition to the request's budget.
 	MaxTokens int64
-	// Search: a retrieval shows entries of the history that share words with the query.
+	// Search: a retrieval shows history entries that share words with the query.
 	Search bool
 }
 
-// ParseSettings reads the options that all memories have, and own ones. other reads members that are objects. The
-// policy of the profile local is everyday.
+// ParseSettings reads the common options, and a memory's own ones. other reads members that are objects. The profile
+// local has the policy everyday.
 func ParseSettings(config *abi.GuestConfig, everyday string, other func(d *wirejson.Decoder, name string) error,
 	own ...object.Member) (Settings, error) {
 	s := Settings{Config: config, Window: 100, Tokens: DefaultBudget(), MaxHistory: 500, MaxTokens: 8000}
@@ -77,69 +77,70 @@ func (s *Settings) Trace(operation string) *abi.Trace {
 	return &abi.Trace{BackendName: s.Config.Provider, NativeOperation: operation}
 }
 
-// Base is what all memories have in one operation. A memory embeds it.
+// Base is the common part of all memories in one operation. A memory embeds it.
 type Base struct {
 	*state.State
 	*Settings
 }
 
-// NewBase is the base of an operation.
+// NewBase returns the base of an operation.
 func NewBase(c *sdk.Call, s *Settings) Base { return Base{state.Of(c), s} }
 
-// Common is the base itself.
+// Common returns the base itself.
 func (b *Base) Common() *Base { return b }
 
-// Setup prepares nothing; BeforeWork and AfterWork do nothing, and nothing but sessions is waited for.
+// Setup does nothing. The methods below are the defaults for memories without such work.
 func (b *Base) Setup() {}
 
-// BeforeWork is called before sessions are worked off.
+// BeforeWork is called before sessions are archived.
 func (b *Base) BeforeWork() {}
 
-// AfterWork is called after it.
+// AfterWork is called after sessions were archived.
 func (b *Base) AfterWork(int64) {}
 
-// Waits adds nothing.
+// Waits adds nothing: only sessions wait.
 func (b *Base) Waits(*abi.BackendReadiness) {}
 
-// AgentEdits is empty: an agent has no way to change the memory.
+// AgentEdits is "": an agent cannot change the memory.
 func (b *Base) AgentEdits() string { return "" }
 
-// TailFrom is the first message that a retrieval shows of its session: the first that is not worked off.
+// TailFrom returns the first message of its session that a retrieval shows: the first that is not archived.
 func (b *Base) TailFrom(s *Session) int64 { return s.Pointer }
 
-// Memory is one of the memories, in one operation. Base has those of its methods that most do not need.
+// Memory is one of the memories, in one operation. Base provides the methods that most of them do not need.
 type Memory interface {
 	Common() *Base
-	// AgentEdits is the mutation by which an agent may change the long-term memory; empty for none.
+	// AgentEdits is the mutation by which an agent may change the long-term memory; "" for none.
 	AgentEdits() string
 	// Setup prepares a scope.
 	Setup()
 	// Counts counts what the memory holds besides messages.
 	Counts() []abi.InventoryKind
-	// PromptTokens are those of what an agent that works on the session is shown of the memory.
+	// PromptTokens is the number of tokens of the memory that an agent is shown when it continues the session.
 	PromptTokens(s *Session) int64
-	// Archive works off the messages of a session before end. again is false where another round would not help.
+	// Archive archives the messages of a session before end. again is false if another round would not help.
 	Archive(s *Session, end int64, u *model.Usage) (again bool, failed error)
-	// BeforeWork is called before sessions are processed, AfterWork after that; reserve is the time that is to be left,
-	// in ms.
+	// BeforeWork is called before sessions are archived, AfterWork after that; reserve is the time that must remain, in
+	// ms.
 	BeforeWork()
 	AfterWork(reserve int64)
-	// Waits adds to a readiness what waits besides sessions.
+	// Waits adds to a readiness the work that waits in addition to sessions.
 	Waits(answer *abi.BackendReadiness)
-	// Forget removes what was made of forgotten messages, and names what stays of it.
+	// Forget removes what was derived from forgotten messages, and lists what remains of it.
 	Forget(f *Forgetting)
-	// Items are those that a retrieval shows, without the tail, and warnings.
+	// Items returns the items that a retrieval shows, without the tail, and warnings.
 	Items(r *abi.RetrieveRequest) (items []Item, notes []string)
-	// All is all that was made of messages, the files first.
+	// All returns everything that was derived from messages, files first.
 	All() iter.Seq[Item]
-	// TailFrom is the first message of a session that a retrieval shows as it was said.
+	// TailFrom returns the first message of a session that a retrieval shows verbatim.
 	TailFrom(s *Session) int64
-	// WriteFiles adds the memory's own files, and those of Base where they belong.
+	// WriteFiles adds the memory's own files, and those of Base at their place.
 	WriteFiles(f *Files)
-	// Empty reports whether the memory holds nothing of its own; TakeFiles takes the files that only it knows.
+	// Empty reports whether the memory holds nothing of its own. TakeFiles takes the files that only it knows.
 	Empty() bool
 	TakeFiles(in *Incoming)
-	// Query and Mutate answer the native operations besides files, status and import_files; false for an unknown name.
+	// Query and Mutate answer the native operations other than files, status and import_files; false for an unknown
+	// name.
 	Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool
 	Mutate(r *abi.NativeMutation, receipt *abi.MutationReceipt) bool
 }

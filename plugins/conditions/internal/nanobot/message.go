@@ -22,11 +22,11 @@ type Message struct {
 	// ToolsUsed names tools, in files that older versions of Nanobot wrote.
 	ToolsUsed       []string
 	EventID, TurnID string
-	// Hidden: the agent put it there for itself, in files that Nanobot wrote. It is never shown.
+	// Hidden: the agent wrote the message for itself, in files that Nanobot wrote. It is never shown.
 	Hidden bool
 }
 
-// members are the message's, without its calls.
+// members are the message's fields, without its calls.
 func (m *Message) members(calls *abi.Raw) []object.Member {
 	return []object.Member{object.Optional("role", &m.Role), object.Always("content", &m.Content),
 		object.Optional("timestamp", &m.Timestamp),
@@ -36,7 +36,7 @@ func (m *Message) members(calls *abi.Raw) []object.Member {
 			&m.TurnID)}
 }
 
-// Encode is the message as a line of a session file, without the line end.
+// Encode returns the message as a line of a session file, without the line end.
 func (m *Message) Encode() []byte {
 	var calls abi.Raw
 	if len(m.ToolCalls) > 0 {
@@ -55,14 +55,14 @@ func (m *Message) Encode() []byte {
 	return object.Encode(m.members(&calls)...)
 }
 
-// DecodeMessage reads a line of a session file. Content may be a text, a list of parts, of which the texts count, or
-// another value, which becomes compact JSON.
+// DecodeMessage reads a line of a session file. Content may be a text, a list of parts, of which the texts are joined,
+// or another value, which becomes compact JSON.
 func DecodeMessage(line []byte) (Message, error) {
 	var m Message
 	var calls abi.Raw
 	injected := ""
-	// The content is read as any value, before the member of that name.
-	members := append([]object.Member{object.Optional("content", (*anyText)(&m.Content)),
+	// Read the content as any value first; the member of that name overrides it.
+	members := append([]object.Member{object.Optional("content", (*lenientText)(&m.Content)),
 		object.Optional("_hidden_history", &m.Hidden)}, m.members(&calls)...)
 	err := object.Read(wirejson.DecodeBytes(line), func(d *wirejson.Decoder, key string) error {
 		if key != "_runtime_context" || d.Next() != wirejson.Object {
@@ -73,7 +73,7 @@ func DecodeMessage(line []byte) (Message, error) {
 	if err == nil && wirejson.Raw(calls).Type() == wirejson.Array {
 		err = wirejson.DecodeBytes(calls).Arr(m.decodeCall)
 	}
-	if injected != "" { // what Nanobot put behind the user's words for one turn (nanobot/runtime_context.py)
+	if injected != "" { // what Nanobot appended to the user's words for one turn (nanobot/runtime_context.py)
 		m.Content = strings.TrimSuffix(strings.TrimSuffix(m.Content, injected), "\n\n")
 	}
 	if err == nil && m.Role == "" {
@@ -82,21 +82,21 @@ func DecodeMessage(line []byte) (Message, error) {
 	return m, err
 }
 
-// anyText is a text that is read from any value.
-type anyText string
+// lenientText is a text that can be read from any JSON value.
+type lenientText string
 
 // EncodeJSON writes a string.
-func (x *anyText) EncodeJSON(e *wirejson.Encoder) { e.Str(string(*x)) }
+func (x *lenientText) EncodeJSON(e *wirejson.Encoder) { e.Str(string(*x)) }
 
 // DecodeJSON reads any value as a text.
-func (x *anyText) DecodeJSON(d *wirejson.Decoder) error {
+func (x *lenientText) DecodeJSON(d *wirejson.Decoder) error {
 	text, err := object.Text(d)
-	*x = anyText(text)
+	*x = lenientText(text)
 	return err
 }
 
 // IsZero reports whether the text is empty.
-func (x *anyText) IsZero() bool { return *x == "" }
+func (x *lenientText) IsZero() bool { return *x == "" }
 
 func (m *Message) decodeCall(d *wirejson.Decoder) error {
 	var call abi.ToolCall
@@ -110,9 +110,9 @@ func (m *Message) decodeCall(d *wirejson.Decoder) error {
 	return err
 }
 
-// Render is the message as a model reads it, "[2026-01-12T09:03] USER: text" in UTC, with "Name: " before the text of a user
-// who has one, or "" where it has no content. Memory blocks inside are left out. Lines after the first are indented: no
-// text can look like the message of another, or like a heading.
+// Render formats the message for a model, "[2026-01-12T09:03] USER: text" in UTC. A user's name is written before the
+// text ("Name: "). A message without content gives "". Memory blocks are left out, and lines after the first are
+// indented, so that no text can look like another message or a heading.
 func (m *Message) Render() string {
 	content := strings.TrimSpace(StripBlocks(m.Content))
 	if content == "" || m.Hidden {
@@ -136,7 +136,7 @@ func (m *Message) Render() string {
 	return "[" + sdk.OneLine(at) + "] " + strings.ToUpper(sdk.OneLine(m.Role)) + used + ": " + sdk.Indent(content)
 }
 
-// RenderAll joins the messages that have content, one or more lines each.
+// RenderAll joins the messages that have content, each on one or more lines.
 func RenderAll(messages []Message) string {
 	var lines []string
 	for i := range messages {
@@ -147,7 +147,7 @@ func RenderAll(messages []Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// Clip is the first n characters.
+// Clip returns the first n characters.
 func Clip(text string, n int) string {
 	for i := range text {
 		if n == 0 {
@@ -158,7 +158,7 @@ func Clip(text string, n int) string {
 	return text
 }
 
-// StripBlocks removes memory-context elements: a memory never takes in what it gave out.
+// StripBlocks removes memory-context elements, so that a memory never stores its own output.
 func StripBlocks(text string) string {
 	const open, closer = "<" + abi.ContextTag, "</" + abi.ContextTag + ">"
 	for {
@@ -168,7 +168,7 @@ func StripBlocks(text string) string {
 		}
 		end := chat.IndexFold(text[at:], closer)
 		if end < 0 {
-			return text // no block: a text that speaks of one
+			return text // a text that only mentions the tag
 		}
 		text = text[:at] + text[at+end+len(closer):]
 	}
@@ -177,7 +177,8 @@ func StripBlocks(text string) string {
 // Minute is a time to the minute, "2026-01-12 09:03".
 func Minute(at string) string { return strings.Replace(Clip(at, 16), "T", " ", 1) }
 
-// TimeOf is when the newest of messages was said, in whole seconds and UTC; the host's clock where none says when.
+// TimeOf returns the time of the newest message, in whole seconds and UTC, or the host's clock if no message has a
+// time.
 func (b *Base) TimeOf(messages []Message) string {
 	newest := ""
 	for i := range messages {
@@ -189,7 +190,7 @@ func (b *Base) TimeOf(messages []Message) string {
 	return newest
 }
 
-// Plural counts things in English.
+// Plural formats a count with its noun in English.
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -197,7 +198,7 @@ func Plural(n int, thing string) string {
 	return sdk.Itoa(n) + " " + thing + "s"
 }
 
-// EventsOf names the events of messages, each once, in order.
+// EventsOf returns the events of messages, each once, in order.
 func EventsOf(messages []Message) []string {
 	var ids []string
 	for i := range messages {

@@ -1,13 +1,13 @@
 package nanobot
 
-// place is where an element stood, and the number by which it is ordered.
+// place is an element's original index, and the number by which it is ordered.
 type place struct {
 	by int64
 	at int
 }
 
-// ordered is a list by a number of each element, the smallest in front; equal ones stay in order. One sort of places
-// serves lists of all types, and merges: slices.SortFunc is 3 KB of a module.
+// ordered sorts a list by a number of each element, ascending and stable. Sorting places serves lists of all types with
+// one function, and by merging: slices.SortFunc adds 3 KB to a module.
 func ordered[T any](list []T, by func(T) int64) []T {
 	places, sorted := make([]place, len(list)), make([]T, len(list))
 	for i, x := range list {

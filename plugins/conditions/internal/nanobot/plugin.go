@@ -13,15 +13,16 @@ import (
 type Plugin struct {
 	// Open opens the memory for an operation.
 	Open func(c *sdk.Call) (Memory, error)
-	// Types are its native memory types.
+	// Types are the provider's native memory types.
 	Types []string
-	// Queries and Mutations name its native operations, for the error of an unknown name: "files, status or history".
+	// Queries and Mutations list the native operations for the error about an unknown name: "files, status or history".
 	Queries, Mutations string
-	// History is the query that searches the history, empty if there is none.
+	// History is the query that searches the history, "" if there is none.
 	History string
 }
 
-// serve opens the memory for an operation. It answers with the first error of the state, whatever do returns.
+// serve opens the memory for an operation. If the state has failed it returns the state's first error, whatever do
+// returns.
 func serve[T any](p *Plugin, c *sdk.Call, do func(m Memory, b *Base) T) (answer T, err error) {
 	m, err := p.Open(c)
 	if err != nil {
@@ -56,8 +57,8 @@ func (p *Plugin) RecordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt
 	})
 }
 
-// RecordEvents is RecordEvent for each, in order; what is due is looked at once, at the end. An event that is refused
-// stops no other.
+// RecordEvents is RecordEvent for each event, in order. Due work is determined once, at the end. A rejected event does
+// not stop the others.
 func (p *Plugin) RecordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.BatchReceipts {
 		r, answer := newRecorder(m), &abi.BatchReceipts{Receipts: make([]abi.ReceiptOrError, len(batch.Events))}
@@ -75,7 +76,7 @@ func (p *Plugin) RecordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchRec
 	})
 }
 
-// FindEvent looks an event up by its id: exact, since messages and receipt are committed together.
+// FindEvent looks an event up by its id. The result is certain, because messages and receipt are committed together.
 func (p *Plugin) FindEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	return serve(p, c, func(_ Memory, b *Base) *abi.FindEventAnswer {
 		var at index
@@ -86,13 +87,13 @@ func (p *Plugin) FindEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEvent
 	})
 }
 
-// Readiness judges markers, which are event ids, by how far the work on their sessions has come.
+// Readiness judges markers, which are event ids, by whether their sessions have been processed that far.
 func (p *Plugin) Readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	return serve(p, c, func(m Memory, _ *Base) *abi.BackendReadiness { return readiness(m, r.Markers) })
 }
 
-// WaitUntilReady does the work that is due. Where sessions are archived at their end, the one that is open is too,
-// unless nobody waits.
+// WaitUntilReady does the work that is due. If sessions are archived at their end, it also archives the open one,
+// unless no caller waits.
 func (p *Plugin) WaitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.BackendReadiness {
 		began := b.Remaining()
@@ -103,8 +104,8 @@ func (p *Plugin) WaitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendRe
 	})
 }
 
-// Retrieve returns the memory's items, and where that is configured the messages of the request's session that are not
-// worked off yet. It asks no model and writes nothing.
+// Retrieve returns the memory's items and, if configured, the messages of the request's session that are not archived
+// yet. It calls no model and writes nothing.
 func (p *Plugin) Retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.RetrieveResult {
 		items, notes := m.Items(r)
@@ -131,7 +132,8 @@ func (p *Plugin) FormatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatRe
 	})
 }
 
-// ResetScope counts. The host removes the generation's state, in the transaction that starts the next one.
+// ResetScope counts what is removed. The host removes the generation's state, in the transaction that starts the next
+// one.
 func (p *Plugin) ResetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.ResetReceipt {
 		removed, kinds := map[string]*int64{}, counts(m)
@@ -143,7 +145,7 @@ func (p *Plugin) ResetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error
 	})
 }
 
-// Inventory counts. It is quiescent where no work waits.
+// Inventory counts. It is quiescent if no work waits.
 func (p *Plugin) Inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.Inventory {
 		return &abi.Inventory{Kinds: counts(m), Complete: true,
@@ -152,8 +154,8 @@ func (p *Plugin) Inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	})
 }
 
-// counts counts the messages of all sessions, and what the memory holds besides. The digest is over the sessions' names
-// and how many there are.
+// counts counts the messages of all sessions and the memory's other items. The digest covers the sessions' names and
+// their numbers of messages.
 func counts(m Memory) []abi.InventoryKind {
 	kind := abi.InventoryKind{Kind: "message"}
 	var digest sdk.Digest
@@ -166,8 +168,8 @@ func counts(m Memory) []abi.InventoryKind {
 	return append([]abi.InventoryKind{kind}, m.Counts()...)
 }
 
-// Health asks the endpoint for its models: whether it is there, and takes the key. Without it what is recorded is
-// stored nevertheless.
+// Health requests the endpoint's models, which shows whether it is up and accepts the key. Without it, events are still
+// stored.
 func (p *Plugin) Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	return serve(p, c, func(_ Memory, b *Base) *abi.BackendHealth { return b.Model.Health(c, b.Config, p.Types) })
 }
@@ -207,7 +209,7 @@ func (p *Plugin) NativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryR
 	})
 }
 
-// nativeTool is what the MCP door calls a native query or mutation; empty for none.
+// nativeTool returns the MCP tool's name for a native query or mutation; "" for none.
 func nativeTool(b *Base, name string) string {
 	if name == "" {
 		return ""
@@ -232,7 +234,7 @@ func (p *Plugin) NativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.Mutati
 	})
 }
 
-// Param is a text among the parameters of a native call, "" where it is absent or of another type.
+// Param returns a string parameter of a native call, or "" if it is absent or of another type.
 func Param(params map[string]abi.Raw, name string) string {
 	text, err := wirejson.DecodeBytes(params[name]).Str()
 	if err != nil {
@@ -241,7 +243,7 @@ func Param(params map[string]abi.Raw, name string) string {
 	return text
 }
 
-// writeStatus writes how far the work on the scope has come.
+// writeStatus writes the progress of the scope's work.
 func writeStatus(s *state.State, e *wirejson.Encoder) {
 	usage, _ := model.ReadUsage(s)
 	e.ObjStart()

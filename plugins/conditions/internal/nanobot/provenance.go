@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// provenanceItems is how many items a page has where the request does not say.
+// provenanceItems is the default number of items on a page.
 const provenanceItems = 100
 
 // Provenance gives what the memory made of its messages, not the messages themselves: the item with an id, those made of
@@ -33,7 +33,7 @@ func (p *Plugin) Provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provena
 		if r.Cursor != "" {
 			after, _ = strconv.ParseInt(r.Cursor, 10, 64)
 		}
-		n := int64(0) // how many items were looked at
+		n := int64(0) // number of items checked
 		for x := range m.All() {
 			if n++; n <= after || !meant(&x, r, b.Now) {
 				continue
@@ -53,7 +53,7 @@ func (p *Plugin) Provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provena
 	})
 }
 
-// meant reports whether a request is about an item.
+// meant reports whether a request covers an item.
 func meant(x *Item, r *abi.ProvenanceRequest, now string) bool {
 	switch {
 	case r.NativeID != "":

@@ -8,17 +8,17 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recorder stores the messages of events. What it costs does not depend on how much there is.
+// recorder stores the messages of events. Its cost does not depend on the amount of stored messages.
 type recorder struct {
 	*Base
 	memory   Memory
 	scope    scopeState
 	sessions []*Session
-	// sessionOf is the session of each receipt for an event that was stored.
+	// sessionOf maps each receipt of a stored event to its session.
 	sessionOf map[*abi.WriteReceipt]string
 }
 
-// scopeState is the key scope.
+// scopeState is the value of the key scope.
 type scopeState struct {
 	last     string
 	arrivals int64
@@ -42,11 +42,11 @@ func newRecorder(m Memory) *recorder {
 	return r
 }
 
-// index is the key event/<id>: the event's messages, counted from 1.
+// index is the value of the key event/<id>: the event's messages, counted from 1.
 type index struct {
 	session, digest string
 	first, last     int64
-	// empty: the model found nothing worth keeping in the event, as far as it has read.
+	// empty: the model, as far as it has read, found nothing in the event worth keeping.
 	empty bool
 }
 
@@ -56,8 +56,8 @@ func (x *index) members() []object.Member {
 		object.Optional("empty", &x.empty)}
 }
 
-// Yielded notes whether the model kept something of an archive's messages, of which the first is from. An event of
-// which an earlier archive had a part is empty only where that one kept nothing either.
+// Yielded records whether the model kept anything from an archive's messages, which start at from. An event that was
+// split between two archives is empty only if neither kept anything.
 func (b *Base) Yielded(messages []Message, from int64, kept bool) {
 	for _, id := range EventsOf(messages) {
 		var at index
@@ -70,7 +70,7 @@ func (b *Base) Yielded(messages []Message, from int64, kept bool) {
 	}
 }
 
-// nativeIDs name the messages of an event: the session, and the first of them.
+// nativeIDs returns the native ids of an event's messages: the session, and the first message's number.
 func (x *index) nativeIDs() []string { return []string{x.session[2:] + "#" + sdk.Itoa(x.first-1)} }
 
 func eventKey(id string) string {
@@ -101,7 +101,7 @@ func (r *recorder) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		Trace: r.Trace("state_append")}
 	at, digest := index{}, sdk.DigestBytes(abi.Marshal(e))
 	if r.Load(eventKey(e.EventID), at.members()...) != 0 {
-		if at.digest != digest && at.digest != "" { // an event that was imported has none
+		if at.digest != digest && at.digest != "" { // an imported event has none
 			return nil, abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content")
 		}
 		receipt.Status, receipt.Duplicate, receipt.NativeIDs = abi.StatusCommitted, true, at.nativeIDs()
@@ -132,7 +132,7 @@ func (r *recorder) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return receipt, nil
 }
 
-// messageOf is one message of an event as it is stored. The time is the event's.
+// messageOf converts one message of an event to its stored form. Its time is the event's.
 func messageOf(e *abi.MemoryEvent, m *abi.Message) *Message {
 	stored := &Message{Role: string(m.Role), Timestamp: e.Timestamp, Name: m.Name, ToolCallID: m.ToolCallID,
 		ToolCalls: m.ToolCalls, EventID: e.EventID, TurnID: e.TurnID}
@@ -142,7 +142,7 @@ func messageOf(e *abi.MemoryEvent, m *abi.Message) *Message {
 	return stored
 }
 
-// tokens of a message: its content, calls and names by the host's tokenizer, and 4 for its frame.
+// tokens counts the tokens of a message: its content, calls and names by the host's tokenizer, and 4 for its frame.
 func (m *Message) tokens(c *sdk.Call) int64 {
 	text := m.Content + m.Name + m.ToolCallID
 	for _, call := range m.ToolCalls {
@@ -151,8 +151,8 @@ func (m *Message) tokens(c *sdk.Call) int64 {
 	return c.CountTokens(text) + 4
 }
 
-// close asks for work where it is due and writes what was recorded. receipts get their status: pending where work waits
-// that their messages are a part of, committed otherwise.
+// close requests due work and writes what was recorded. A receipt becomes pending if its messages wait for processing,
+// otherwise committed.
 func (r *recorder) close(receipts ...*abi.WriteReceipt) {
 	if len(r.sessions) == 0 {
 		return

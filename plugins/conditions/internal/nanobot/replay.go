@@ -1,8 +1,8 @@
 package nanobot
 
-// Replay is the part of a session's messages that an agent can be shown again: at most the last most of them (0: all),
-// beginning with a user's message where there is one, and no call of a tool without its result or result without its
-// call. messages is not changed.
+// Replay returns the part of a session's messages that can be shown to an agent again: at most the last most messages
+// (0: all). It begins with a user's message if there is one, and has no tool call without its result and no result
+// without its call. messages is not changed.
 func Replay(messages []Message, most int) []Message {
 	if most > 0 && len(messages) > most {
 		messages = messages[len(messages)-most:]
@@ -23,8 +23,8 @@ func Replay(messages []Message, most int) []Message {
 	}
 }
 
-// dropUnanswered removes an assistant's message with calls of which one has no later result, together with the results
-// that it has.
+// dropUnanswered removes an assistant's message if one of its calls has no later result, together with its other
+// results.
 func dropUnanswered(messages []Message) []Message {
 	gone := map[int]bool{}
 	for i := range messages {

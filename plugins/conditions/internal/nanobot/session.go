@@ -9,21 +9,21 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Head is what recording keeps of a session.
+// Head is the part of a session's state that recording writes.
 type Head struct {
 	// ID is the session's.
 	ID string
-	// Messages counts all that were recorded, Forgotten those of them that are forgotten, Tokens those of their texts.
+	// Messages counts all recorded messages, Forgotten the forgotten ones, Tokens the tokens of all texts.
 	Messages, Forgotten, Tokens int64
-	// Order is the scope's arrival number of the session's latest event.
+	// Order is the arrival number, within the scope, of the session's latest event.
 	Order int64
-	// Created and Updated are the times of the first and of the latest event; Arrived is the host's clock at the
-	// latest, in ms since 1970.
+	// Created and Updated are the times of the first and the latest event; Arrived is the host's clock at the latest
+	// one, in ms since 1970.
 	Created, Updated string
 	Arrived          int64
-	// Want is how many messages there were when the policy last asked for work.
+	// Want is the number of messages when the policy last requested work.
 	Want int64
-	// EndedAt: the messages before it are to be worked off as a whole, because the session has ended.
+	// EndedAt: all messages before it are to be archived, because the session has ended.
 	EndedAt int64
 }
 
@@ -37,21 +37,22 @@ func (h *Head) members() []object.Member {
 		object.Optional("archive", &h.EndedAt)}
 }
 
-// Mark is what the work keeps of a session. Messages are counted from 0; Pointer is the first that is not worked off.
+// Mark is the part of a session's state that archiving writes. Messages are counted from 0; Pointer is the first that
+// is not archived.
 type Mark struct {
 	Pointer int64
-	// Base is the first message that the session still has: those before were archived and cleared.
+	// Base is the first message that the session still has: earlier ones were archived and cleared.
 	Base int64
 	// Tokens of the messages before Pointer.
 	Tokens int64
-	// Checked is how many messages there were when the policy was last found satisfied.
+	// Checked is the number of messages when the policy was last satisfied.
 	Checked int64
-	// IdleTo: the messages before it are to be worked off, because the session rests.
+	// IdleTo: the messages before it are to be archived, because the session is idle.
 	IdleTo int64
 	// Settled: the messages before it were said before a person last wrote the memory by hand.
 	Settled int64
 	model.Failure
-	// Summary is what the last archive said, Summarised the session's time then.
+	// Summary is the latest archive's summary, Summarised the session's time at that point.
 	Summary, Summarised string
 	version             int64
 }
@@ -71,21 +72,21 @@ type Session struct {
 	key string
 }
 
-// Open counts the messages that wait to be worked off.
+// Open counts the messages that are not archived yet.
 func (s *Session) Open() int64 { return s.Messages - s.Pointer }
 
-// outstanding reports whether work waits. all: what the end of the session would bring, too.
+// outstanding reports whether work waits. all: also count the work that the end of the session would bring.
 func (s *Session) outstanding(all bool) bool {
 	return s.EndedAt > s.Pointer || s.IdleTo > s.Pointer || s.Want > s.Checked || all && s.Messages > s.Pointer
 }
 
-// NativeID is the session's name within the state.
+// NativeID is the session's name in the state.
 func (s *Session) NativeID() string { return s.key[2:] }
 
-// log is where the session's messages are.
+// log returns the name of the log with the session's messages.
 func (s *Session) log() string { return "messages/" + s.key }
 
-// keyOf maps ids to keys; ids may be as long as a key may be.
+// keyOf maps an id to a key. Ids may be as long as keys, so long ids are hashed.
 func keyOf(id string) string {
 	if len(id) > 400 {
 		return "h/" + sdk.Digest256(id)
@@ -109,7 +110,7 @@ func sessionAt(st *state.State, key string) *Session {
 	return s
 }
 
-// Sessions are all of the scope, those whose last event came first in front.
+// Sessions returns all sessions of the scope, ordered by their last event, oldest first.
 func Sessions(st *state.State) []*Session {
 	var list []*Session
 	for item := range st.Items(abi.StateListRequest{Prefix: "head/"}) {
@@ -118,15 +119,15 @@ func Sessions(st *state.State) []*Session {
 	return ordered(list, func(s *Session) int64 { return s.Order })
 }
 
-// Save writes the mark, if it has not been written in the meantime.
+// Save writes the mark, unless another operation has written it since.
 func (s *Session) Save(st *state.State) {
 	key := "mark/" + s.key
 	st.Store(key, s.version, s.Mark.members()...)
 	_, s.version = st.Get(key)
 }
 
-// Read returns the messages from one number to before another. A line that cannot be read is an empty message, and
-// counted.
+// Read returns the messages from one number up to but excluding another. An unreadable line gives an empty message and
+// is counted.
 func (s *Session) Read(st *state.State, from, to int64) (messages []Message, bad int64) {
 	for entry := range st.Entries(s.log(), from+1, to) {
 		m, err := DecodeMessage(entry.Data)
@@ -139,7 +140,7 @@ func (s *Session) Read(st *state.State, from, to int64) (messages []Message, bad
 	return messages, bad
 }
 
-// Done notes a success: all before end is worked off.
+// Done records a success: everything before end is archived.
 func (s *Session) Done(end int64, tokens int64) {
 	if end > s.Pointer {
 		s.Pointer = end

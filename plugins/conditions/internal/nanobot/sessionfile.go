@@ -13,21 +13,21 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Session files are Nanobot's (nanobot/session/manager.py, JsonlSessionStore): a line of metadata, then a message a
-// line. Lines are kept as they came, with what this package has no use for, and bad ones at their place.
+// Session files have Nanobot's format (nanobot/session/manager.py, JsonlSessionStore): a line of metadata, then one
+// line per message. Lines are kept unchanged, including fields that this package does not use, and so are bad lines.
 
 const (
 	sessionDir  = "sessions/"
 	archivedDir = "sessions/archived/"
 )
 
-// nameMost is how long a session's part of a file name may be.
+// nameMost is the maximum length of the session's part of a file name.
 const nameMost = 200
 
 // headerKey is the key of an imported session's metadata line.
 func headerKey(s *Session) string { return "header/" + s.key }
 
-// SessionFiles adds the sessions: the current ones, and what was archived and cleared of them.
+// SessionFiles adds the sessions: the current ones, and their archived and cleared parts.
 func (f *Files) SessionFiles() {
 	for item := range f.Items(abi.StateListRequest{Prefix: "head/"}) {
 		s := sessionAt(f.State, item.Key[len("head/"):])
@@ -45,7 +45,7 @@ func (f *Files) SessionFiles() {
 	}
 }
 
-// counted is the pointer as Nanobot counts: lines that are no messages are left out.
+// counted converts the pointer to Nanobot's count, which leaves out lines that are not messages.
 func (s *Session) counted(st *state.State) (n int64) {
 	for x := range st.Entries(s.log(), s.Base+1, s.Pointer) {
 		if isMessage(x.Data) {
@@ -61,7 +61,7 @@ func isMessage(line []byte) bool {
 	return object.Decode(line, object.Optional("_type", &kind)) == nil && kind == nil
 }
 
-// header is the metadata line. was is the one that was imported: what it says beside what has changed since stays.
+// header returns the metadata line. was is the imported one: fields of it that have not changed since are kept.
 func (s *Session) header(was []byte, pointer int64) []byte {
 	if len(was) == 0 {
 		was = object.Encode(object.Constant("_type", `"metadata"`), object.Optional("key", &s.ID),
@@ -96,7 +96,7 @@ func (s *Session) header(was []byte, pointer int64) []byte {
 
 const lastSummary = "_last_summary"
 
-// metadata is the member metadata with the last summary as it is now.
+// metadata returns the member metadata with the current last summary.
 func (s *Session) metadata(was abi.Raw) abi.Raw {
 	summary := abi.Raw(object.Encode(s.summary()...))
 	if s.Summary == "" {
@@ -107,7 +107,7 @@ func (s *Session) metadata(was abi.Raw) abi.Raw {
 			return value
 		}
 		now, before := summary, Session{}
-		summary = nil // it has its place
+		summary = nil // written at its own place
 		_ = object.Decode(value, before.summary()...)
 		if before.Summary == s.Summary {
 			return value
@@ -123,7 +123,7 @@ func (s *Session) summary() []object.Member {
 	return []object.Member{object.Optional("text", &s.Summary), object.Optional("last_active", &s.Summarised)}
 }
 
-// sessionFiles are those of one session: what stands, and what was archived, by number.
+// sessionFiles are the files of one session: the current one, and the archived ones by number.
 type sessionFiles struct {
 	stem, now string
 	archived  []archivedFile
@@ -134,7 +134,7 @@ type archivedFile struct {
 	number int64
 }
 
-// sessions takes the session files. The one with the latest time is the one that goes on.
+// sessions imports the session files. The session with the latest time becomes the current one.
 func (in *Incoming) sessions() {
 	var all []*Session
 	for _, x := range in.sessionFiles() {
@@ -166,7 +166,7 @@ func (in *Incoming) sessions() {
 	in.Store("scope", 0, scope.members()...)
 }
 
-// sessionFiles finds the files of sessions/ and sessions/archived/, by session.
+// sessionFiles groups the files of sessions/ and sessions/archived/ by session.
 func (in *Incoming) sessionFiles() []*sessionFiles {
 	var list []*sessionFiles
 	at := func(stem string) *sessionFiles {
@@ -202,7 +202,7 @@ func (in *Incoming) sessionFiles() []*sessionFiles {
 	return list
 }
 
-// session takes the files of one session; nil where there is a session of its name already.
+// session imports the files of one session; nil if a session of this name exists already.
 func (in *Incoming) session(x *sessionFiles) *Session {
 	var s *Session
 	for _, file := range append(x.archived, archivedFile{path: x.now}) {
@@ -216,7 +216,7 @@ func (in *Incoming) session(x *sessionFiles) *Session {
 			s.ID = or(s.ID, nameOf(x.stem))
 			s.key = keyOf(s.ID)
 			if s.ID == "" || in.Has("head/"+s.key) {
-				return nil // the file is kept as it is, with all that nobody takes
+				return nil // the file is kept unchanged, with all others that are not taken
 			}
 		}
 		if file.path == x.now {
@@ -230,8 +230,8 @@ func (in *Incoming) session(x *sessionFiles) *Session {
 	return s
 }
 
-// nameOf is the id of a session whose file does not say it. Nanobot has named files by the id in base64, and earlier
-// with "_" for the ":" after the channel.
+// nameOf returns the id of a session whose file does not contain it. Nanobot names files by the id in base64; earlier
+// versions replaced the ":" after the channel by "_".
 func nameOf(stem string) string {
 	if id, err := base64.RawURLEncoding.DecodeString(stem); err == nil &&
 		base64.RawURLEncoding.EncodeToString(id) == stem && printable(string(id)) {
@@ -242,7 +242,7 @@ func nameOf(stem string) string {
 
 func printable(id string) bool { return strings.ToValidUTF8(id, "") == id && sdk.OneLine(id) == id }
 
-// header is the metadata line of a session file, "" where it has none.
+// header returns the metadata line of a session file, "" if it has none.
 func (in *Incoming) header(path string) string {
 	for line := range in.lines(path) {
 		if isHeader(line) {
@@ -258,7 +258,7 @@ func isHeader(line string) bool {
 		kind == "metadata"
 }
 
-// messages appends the lines of a file to those that the session has. now: the file is the current one.
+// messages appends a file's lines to the session's messages. now: the file is the current one.
 func (in *Incoming) messages(s *Session, path, header string, now bool) {
 	pointer, archivedTo := int64(-1), int64(-1)
 	var created, updated string
@@ -295,7 +295,7 @@ func (in *Incoming) messages(s *Session, path, header string, now bool) {
 		}
 		m, err := DecodeMessage([]byte(line))
 		if err != nil {
-			continue // a line that cannot be read is kept, and is no message
+			continue // an unreadable line is kept, but is not a message
 		}
 		s.Updated = or(s.Updated, m.Timestamp)
 		if in.Policy == model.PolicyTokens {
@@ -319,6 +319,6 @@ func (in *Incoming) messages(s *Session, path, header string, now bool) {
 	case now && counted == pointer:
 		s.Pointer = s.Messages
 	case now && (pointer < 0 || pointer > counted):
-		s.Pointer = before // as Nanobot takes a pointer that cannot be
+		s.Pointer = before // Nanobot's default for an invalid pointer
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// due reports whether the policy asks for work on the session as it stands.
+// due reports whether the policy requests work on the session in its current state.
 func due(m Memory, s *Session) bool {
 	b := m.Common()
 	switch b.Policy {
@@ -22,13 +22,13 @@ func due(m Memory, s *Session) bool {
 	return false
 }
 
-// size estimates the prompt of an agent that works on the session, in tokens.
+// size estimates the prompt of an agent that continues the session, in tokens.
 func size(m Memory, s *Session) int64 {
 	return m.Common().Tokens.Overhead + s.Head.Tokens - s.Mark.Tokens + m.PromptTokens(s)
 }
 
-// workAll works off the sessions that wait and are due, the one whose last event came first in front, until one fails
-// or the time is half over.
+// workAll archives the sessions that are due, starting with the one whose last event is the oldest, until one fails or
+// half of the time is used.
 func workAll(m Memory, background bool) {
 	b := m.Common()
 	var u model.Usage
@@ -60,7 +60,7 @@ func workAll(m Memory, background bool) {
 	u.Add(b.State)
 }
 
-// work does what waits for one session. Its error is the model's.
+// work does the waiting work of one session. Its error is the model's.
 func work(m Memory, s *Session, u *model.Usage, background bool) error {
 	b := m.Common()
 	end := s.Messages
@@ -79,8 +79,8 @@ func work(m Memory, s *Session, u *model.Usage, background bool) error {
 	return failed
 }
 
-// readiness is ready when no work waits, failed while the last try failed and the next is not due yet, otherwise
-// pending. Of the markers it names those that wait, and those in which the model found nothing worth keeping.
+// readiness is ready if no work waits, failed if the last attempt failed and the next one is not due yet, otherwise
+// pending. It lists the markers that wait, and those in which the model found nothing worth keeping.
 func readiness(m Memory, markers []string) *abi.BackendReadiness {
 	b := m.Common()
 	answer := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "work on sessions"}
@@ -117,7 +117,7 @@ func readiness(m Memory, markers []string) *abi.BackendReadiness {
 	return answer
 }
 
-// TokensOf counts the tokens of messages where the policy goes by them, else none.
+// TokensOf counts the tokens of messages if the policy uses them, else returns 0.
 func (b *Base) TokensOf(messages []Message) (n int64) {
 	if b.Policy == model.PolicyTokens {
 		for i := range messages {

@@ -1,4 +1,4 @@
-// Package nothing answers readiness and inventory for conditions that keep nothing of what is recorded.
+// Package nothing answers readiness and inventory for conditions that store no recorded events.
 package nothing
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Readiness is always ready: what a retrieval shows does not depend on what was recorded.
+// Readiness is always ready: a retrieval does not depend on what was recorded.
 func Readiness(*sdk.Call, *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	return &abi.BackendReadiness{Status: abi.ReadinessReady,
 		Method: "keeps nothing: no retrieval waits for what was recorded"}, nil

@@ -19,32 +19,32 @@ import (
 type Member struct {
 	name  string
 	to    any
-	empty empty
+	empty emptyForm
 }
 
-// Value is a member that reads and writes itself.
+// Value is a member with its own encoding.
 type Value interface {
 	EncodeJSON(e *wirejson.Encoder)
 	DecodeJSON(d *wirejson.Decoder) error
 	IsZero() bool
 }
 
-// empty is what is written for a zero number, an empty text or list, and false.
-type empty byte
+// emptyForm says what is written for 0, an empty text or list, and false.
+type emptyForm byte
 
 const (
-	leftOut empty = iota
+	leftOut emptyForm = iota
 	written
 	null
 )
 
-// Optional is a member that is left out where it is empty.
+// Optional is a member that is left out if it is empty.
 func Optional(name string, to any) Member { return Member{name, to, leftOut} }
 
-// Always is a member that is written in any case.
+// Always is a member that is always written.
 func Always(name string, to any) Member { return Member{name, to, written} }
 
-// OrNull is a member that is null where it is empty.
+// OrNull is a member that is written as null if it is empty.
 func OrNull(name string, to any) Member { return Member{name, to, null} }
 
 // Constant is a member that always has the same JSON value. Reading skips it.
@@ -121,12 +121,11 @@ func (m *Member) write(e *wirejson.Encoder) {
 	}
 }
 
-// Patch is an object with other values: that of each member is what change makes of it. more are those that come behind
-// them.
+// Patch returns an object with changed values: change returns the new value of each member. more are appended.
 func Patch(was []byte, change func(name string, value abi.Raw) abi.Raw, more func() []Member) []byte {
 	var e wirejson.Encoder
 	e.ObjStart()
-	// An object that cannot be read goes as far as it can be.
+	// An unreadable object is copied as far as it can be read.
 	_ = wirejson.DecodeBytes(was).Obj(func(d *wirejson.Decoder, name string) error {
 		raw, err := d.Raw()
 		if err != nil {
@@ -141,13 +140,13 @@ func Patch(was []byte, change func(name string, value abi.Raw) abi.Raw, more fun
 	return e.Bytes()
 }
 
-// Decode reads what it can: a member that is null, of another type, or a number that is not whole, is taken as absent.
+// Decode reads leniently: it treats null, a value of another type, and a number that is not an integer as absent.
 func Decode(data []byte, members ...Member) error {
 	return Read(wirejson.DecodeBytes(data), nil, members...)
 }
 
-// Read is Decode for the object that a decoder is about to read. other reads the members that are not in the list and
-// not null; nil skips them.
+// Read is Decode at a decoder's position. other reads the members that are not in the list and not null; nil skips
+// them.
 func Read(d *wirejson.Decoder, other func(d *wirejson.Decoder, name string) error, members ...Member) error {
 	return read(d, false, other, members)
 }
@@ -238,7 +237,7 @@ func readInt(d *wirejson.Decoder, to *int64, strict bool) error {
 	return err
 }
 
-// readTexts reads a list of texts. What is no text becomes one, unless strict.
+// readTexts reads a list of texts. Other values are converted to text, unless strict.
 func readTexts(d *wirejson.Decoder, to *[]string, strict bool) error {
 	return d.Arr(func(d *wirejson.Decoder) (err error) {
 		var text string
@@ -261,7 +260,7 @@ func WriteTexts(e *wirejson.Encoder, texts []string) {
 	e.ArrEnd()
 }
 
-// Texts is a list of texts as JSON.
+// Texts returns a list of texts as JSON.
 func Texts(texts []string) abi.Raw {
 	var e wirejson.Encoder
 	WriteTexts(&e, texts)

@@ -6,7 +6,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-// Text reads any value as a text: a string as it is, null as "", a list of parts as their texts joined by line ends,
+// Text reads any value as a text: a string unchanged, null as "", a list of parts as their texts joined by line ends,
 // and any other value as compact JSON.
 func Text(d *wirejson.Decoder) (string, error) {
 	switch d.Next() {
@@ -25,7 +25,7 @@ func Text(d *wirejson.Decoder) (string, error) {
 	return Compact(raw)
 }
 
-// partsText joins the texts of a list of parts; false where it is no such list.
+// partsText joins the texts of a list of parts; false if the value is not such a list.
 func partsText(raw wirejson.Raw) (string, bool) {
 	if raw.Type() != wirejson.Array {
 		return "", false
@@ -54,7 +54,7 @@ func partsText(raw wirejson.Raw) (string, bool) {
 	return strings.Join(texts, "\n"), ok && err == nil && len(texts) > 0
 }
 
-// Compact is a JSON value without blanks, and with characters that are not ASCII as they are.
+// Compact returns a JSON value without blanks, and with characters outside ASCII unescaped.
 func Compact(raw []byte) (string, error) {
 	var e wirejson.Encoder
 	err := compact(wirejson.DecodeBytes(raw), &e)

@@ -22,22 +22,22 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// State is a call with its scope's state. Its methods take the place of those of sdk.Call.
+// State is a call with its scope's state. Use its methods in place of those of sdk.Call.
 type State struct {
 	*sdk.Call
 	err error
 }
 
-// Of is the state of a call.
+// Of returns the state of a call.
 func Of(c *sdk.Call) *State { return &State{Call: c} }
 
-// Err is the first error, nil where there was none.
+// Err returns the first error, if any.
 func (s *State) Err() error { return s.err }
 
 // OK reports whether there was no error.
 func (s *State) OK() bool { return s.err == nil }
 
-// Fail keeps an error, unless there was one before.
+// Fail sets the error, unless there was one before.
 func (s *State) Fail(err error) {
 	if s.err == nil {
 		s.err = err
@@ -55,13 +55,13 @@ func (s *State) Get(key string) (value []byte, version int64) {
 	return value, version
 }
 
-// Has reports whether a key is there.
+// Has reports whether a key exists.
 func (s *State) Has(key string) bool {
 	_, version := s.Get(key)
 	return version != 0
 }
 
-// Put writes a key. An expected version that is not met is the error conflict.
+// Put writes a key. If the stored version is not the expected one, the error is conflict.
 func (s *State) Put(key string, value []byte, expected int64) {
 	if s.err == nil {
 		s.err = s.Call.Put(key, value, expected)
@@ -75,7 +75,7 @@ func (s *State) Delete(prefix string) {
 	}
 }
 
-// Remove removes one key. Keys that begin with it are written anew, since Delete takes them along.
+// Remove removes one key. Because Delete also removes all keys that begin with it, those are written again.
 func (s *State) Remove(key string) {
 	var others []sdk.Item
 	for item := range s.Values(key) {
@@ -98,7 +98,8 @@ func (s *State) List(r abi.StateListRequest) (items []sdk.Item, more bool) {
 	return items, more
 }
 
-// Items are the keys of a list, page by page. What is written under the prefix meanwhile may be seen or not.
+// Items iterates over the keys of a list, page by page. Keys written under the prefix during the loop may or may not be
+// visited.
 func (s *State) Items(r abi.StateListRequest) iter.Seq[sdk.Item] {
 	return func(yield func(sdk.Item) bool) {
 		for more := true; more; {
@@ -114,7 +115,7 @@ func (s *State) Items(r abi.StateListRequest) iter.Seq[sdk.Item] {
 	}
 }
 
-// Values are all keys under a prefix with their values.
+// Values returns all keys under a prefix with their values.
 func (s *State) Values(prefix string) iter.Seq[sdk.Item] {
 	return s.Items(abi.StateListRequest{Prefix: prefix, Values: true})
 }
@@ -129,7 +130,7 @@ func (s *State) Append(log string, entry []byte) {
 // pageEntries is how many entries of a log are read at once.
 const pageEntries = 500
 
-// Entries are those of a log from a number on, counted from 1, up to and with another.
+// Entries iterates over a log's entries from one number, counted from 1, up to and including another.
 func (s *State) Entries(log string, from, to int64) iter.Seq[sdk.Entry] {
 	return func(yield func(sdk.Entry) bool) {
 		for from = max(1, from); from <= to; {
@@ -147,7 +148,7 @@ func (s *State) Entries(log string, from, to int64) iter.Seq[sdk.Entry] {
 	}
 }
 
-// Newest are the entries of a log from its end back to its beginning, in pages of that many.
+// Newest iterates over the entries of a log from its end to its beginning, in pages of the given size.
 func (s *State) Newest(log string, page int64) iter.Seq[sdk.Entry] {
 	return func(yield func(sdk.Entry) bool) {
 		for r := (abi.StateReadRequest{Log: log, Limit: page, Reverse: true}); ; {
@@ -165,7 +166,7 @@ func (s *State) Newest(log string, page int64) iter.Seq[sdk.Entry] {
 	}
 }
 
-// Last is the number of a log's last entry, 0 where it has none, and that entry.
+// Last returns the number of a log's last entry, 0 if it is empty, and that entry.
 func (s *State) Last(log string) (n int64, entry []byte) {
 	for e := range s.Newest(log, 1) {
 		return e.Seq, e.Data
@@ -180,9 +181,9 @@ func (s *State) read(r abi.StateReadRequest) (entries []sdk.Entry) {
 	return entries
 }
 
-// Load reads an object under a key into members and returns the key's version, 0 if there is none.
+// Load reads an object under a key into members and returns the key's version, 0 if the key is absent.
 //
-// Errors: unavailable (state_io) for a value that is no object.
+// Errors: unavailable (state_io) for a value that is not an object.
 func (s *State) Load(key string, members ...object.Member) (version int64) {
 	value, version := s.Get(key)
 	if version != 0 && object.Decode(value, members...) != nil {
@@ -196,13 +197,13 @@ func (s *State) Store(key string, expected int64, members ...object.Member) {
 	s.Put(key, object.Encode(members...), expected)
 }
 
-// Unreadable is the error for a value that is not what was stored.
+// Unreadable returns the error for a damaged value.
 func Unreadable(key string) error {
 	return abi.NewError(abi.CodeUnavailable,
 		"the state under "+strconv.Quote(key)+" is not what was stored there").WithReason("state_io")
 }
 
-// NowMS is the call's clock in ms since 1970.
+// NowMS returns the call's clock in ms since 1970.
 func (s *State) NowMS() int64 {
 	at, err := abi.ParseTime(s.Now)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// InSeconds is a time in UTC and whole seconds, so that texts sort as times do; an invalid time stays as it is.
+// InSeconds converts a time to UTC and whole seconds, so that the texts sort chronologically; an invalid time is
+// returned unchanged.
 func InSeconds(s string) string {
 	t, err := abi.ParseTime(s)
 	if err != nil {
@@ -17,7 +18,7 @@ func InSeconds(s string) string {
 	return Seconds(t)
 }
 
-// Seconds is a time as InSeconds writes it.
+// Seconds formats a time as InSeconds does.
 func Seconds(t time.Time) string {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -26,7 +27,7 @@ func Seconds(t time.Time) string {
 		Decimal(minute, 2) + ":" + Decimal(second, 2) + "Z"
 }
 
-// Decimal is n with leading zeros. Package time's Format is large in a guest.
+// Decimal formats n with leading zeros. Package time's Format is large in a guest.
 func Decimal(n, digits int) string {
 	s := sdk.Itoa(n)
 	return strings.Repeat("0", max(0, digits-len(s))) + s
