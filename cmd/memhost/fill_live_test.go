@@ -22,7 +22,7 @@ func TestLive_fill_mem0(t *testing.T) {
 	program, err := builtProgram()
 	require.NoError(t, err)
 	r := &fillRun{t: t, size: fillSizeOf(t), m: memhost{t, t.TempDir(), cacheHome(t), program},
-		filling: filling{memory: "mem0", serving: "full_history"}, request: wire.BackfillRequest{Backend: "mem0"}}
+		fillCase: fillCase{memory: "mem0", serving: "full_history"}, request: wire.BackfillRequest{Backend: "mem0"}}
 	r.yaml = fmt.Sprintf("  backends:\n    mem0: {url: %s, api_key: {secret: mem0}, add_timeout_s: 15}\nsecrets:\n"+
 		"  mem0: {env: MEM0_KEY, origin: %s}\n", backend.URL, backend.URL)
 	r.killOther = func() { require.NoError(t, backend.Restart(t.Context())) }
