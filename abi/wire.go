@@ -142,7 +142,7 @@ const (
 	ImportPull = "pull"
 )
 
-// AnyVersion, as the expected version of a state_put, overwrites the key whatever its version.
+// AnyVersion is the expected version with which a state_put overwrites the key whatever its version.
 const AnyVersion = -1
 
 // Levels of the log import.

@@ -51,7 +51,7 @@ func settle(t *testing.T, memory, config string) *settling {
 	s.Slot, err = h.Open(t.Context(), host.ProviderConfig{Name: memory, Module: m.Wasm, Source: "builtin",
 		Block: abi.Raw(`{"llm":{"base_url":"` + server.URL + `/v1","model":"stub"},"update_policy":"every_event"` + config + `}`)})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Slot.Close(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	require.NoError(t, copies.Start(t.Context(), s.Slot, false))
 	t.Cleanup(func() { copies.Close(context.Background()) })
 	return s
