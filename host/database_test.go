@@ -24,6 +24,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// openInDatabase opens a slot with full_history whose state is in a database.
+func openInDatabase(t *testing.T, opts postgres.Options) *host.Slot {
+	t.Helper()
+	module, found := plugins.Find("full_history")
+	require.True(t, found)
+	h := host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
+		return postgres.Open(ctx, opts)
+	}})
+	return host.OpenSlot(t, h, host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+}
+
 // TestSharingASlotAddsNoRoundTrip compares what operations send to the database, for a host that shares it and one that
 // owns it: what other hosts may have changed is read together with what the operation reads anyway.
 func TestSharingASlotAddsNoRoundTrip(t *testing.T) {
@@ -33,16 +44,12 @@ func TestSharingASlotAddsNoRoundTrip(t *testing.T) {
 	opts := postgres.Options{URL: server.URL, Session: time.Hour}
 	_, err := postgres.Migrate(t.Context(), opts)
 	require.NoError(t, err)
-	module, found := plugins.Find("full_history")
-	require.True(t, found)
 
 	type cost struct{ trips, transactions int }
 	measure := func(shared bool) (known, unknown, retrieval cost) {
 		var wire pgserver.Wire
 		opts.Many, opts.Dial = shared, wire.Dial
-		s := host.OpenSlot(t, host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
-			return postgres.Open(ctx, opts)
-		}}), host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+		s := openInDatabase(t, opts)
 		// fewest is the minimum of several runs: statements are prepared at first use, and the host checks for swaps in
 		// between.
 		fewest := func(do func(i int)) (least cost) {
@@ -142,13 +149,9 @@ func TestHostsRecordAPersonSideBySide(t *testing.T) {
 	opts := postgres.Options{URL: pgserver.Start(t).URL, Many: true}
 	_, err := postgres.Migrate(t.Context(), opts)
 	require.NoError(t, err)
-	module, found := plugins.Find("full_history")
-	require.True(t, found)
 	var wg sync.WaitGroup
 	for i := range 3 {
-		s := host.OpenSlot(t, host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
-			return postgres.Open(ctx, opts)
-		}}), host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+		s := openInDatabase(t, opts)
 		wg.Go(func() {
 			for n := range 30 {
 				r, err := s.RecordEvent(t.Context(), host.Event(fmt.Sprint("e", i, "-", n), "I like oolong."))
@@ -168,8 +171,6 @@ func TestTheManifestSaysWhatTheDatabaseKeeps(t *testing.T) {
 	server := pgserver.Start(t)
 	_, err := postgres.Migrate(t.Context(), postgres.Options{URL: server.URL})
 	require.NoError(t, err)
-	module, found := plugins.Find("full_history")
-	require.True(t, found)
 	for _, c := range []struct{ commit, standbys, warning string }{
 		{"on", "", ""},
 		{"off", "", "weak_commits: the database's synchronous_commit is off"},
@@ -190,9 +191,7 @@ func TestTheManifestSaysWhatTheDatabaseKeeps(t *testing.T) {
 				err := conn.QueryRow(t.Context(), "SHOW synchronous_standby_names").Scan(&names)
 				return err == nil && names == c.standbys
 			}, time.Minute, 10*time.Millisecond)
-			s := host.OpenSlot(t, host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
-				return postgres.Open(ctx, postgres.Options{URL: url, Many: true})
-			}}), host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+			s := openInDatabase(t, postgres.Options{URL: url, Many: true})
 			m, err := s.Manifest(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, "synchronous_commit "+c.commit+", synchronous_standby_names '"+c.standbys+"'", m.Durability)

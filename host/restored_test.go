@@ -3,38 +3,31 @@
 package host_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host"
-	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/postgres"
 	"github.com/memhost/memhost/internal/test/brief"
 	"github.com/memhost/memhost/internal/test/pgserver"
-	"github.com/memhost/memhost/plugins"
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHostRecallsNothingOfALostCommit: a host reads what another one recorded; then the database loses that commit, and
-// gets another one in its place. The host has not seen the lost one as acknowledged (past.go), so it goes on serving:
-// what is there now, and not what it kept in memory.
+// TestAHostRecallsNothingOfALostCommit: a host reads what another host recorded. Then the database loses that commit, and
+// another commit gets its number. The reading host had no acknowledgement of the lost commit (past.go), so it continues
+// to serve, and must return the database's present content instead of what it has in memory.
 func TestAHostRecallsNothingOfALostCommit(t *testing.T) {
 	brief.Leave(t)
 	server := pgserver.Start(t)
 	opts := postgres.Options{URL: server.URL, Many: true, Session: time.Hour, Timeout: 5 * time.Second}
 	_, err := postgres.Migrate(t.Context(), opts)
 	require.NoError(t, err)
-	module, found := plugins.Find("full_history")
-	require.True(t, found)
 	open := func() *host.Slot {
 		opts := opts
 		opts.Past = filepath.Join(t.TempDir(), "cluster.json")
-		return host.OpenSlot(t, host.Open(t, host.Options{OpenStore: func(ctx context.Context, _ string) (state.Store, error) {
-			return postgres.Open(ctx, opts)
-		}}), host.ProviderConfig{Name: "full_history", Module: module.Wasm, Source: "builtin"})
+		return openInDatabase(t, opts)
 	}
 	record := func(s *host.Slot, id string) {
 		t.Helper()
