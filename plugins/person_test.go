@@ -139,10 +139,10 @@ func TestAPersonsWordIsLast(t *testing.T) {
 	const tea = `{"event_type":"add","subject":"user","predicate":"drinks","object":"oolong tea"}`
 	for _, c := range []struct {
 		part, memory, config string
-		// said is told and worked off; waits is told then, and waits for the model.
+		// said is recorded and processed first; waits is recorded afterwards, and waits for the model.
 		said, waits string
 		settle      func(*settling)
-		// model is what the model answers to what waits; "" means an answer of its own.
+		// model is the model's answer to waits; "" means the stub's default answer.
 		model       string
 		gone, shown string
 	}{

@@ -13,7 +13,7 @@ import (
 const compactBytes = 16 << 20
 
 // Compact writes the data file in a folder anew, with full pages and without free ones, and replaces the old one. It
-// returns the file's size before and after. Nobody else may have the folder meanwhile. The new file is complete and on
+// returns the file's size before and after. No slot may use the folder at the same time. The new file is complete and on
 // disk before it gets its name, so after a crash there is the old file or the new one; the next Open removes what else
 // is left. The disk needs room for both.
 //

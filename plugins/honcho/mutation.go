@@ -181,8 +181,8 @@ func (m *mutation) deriveAgain() error {
 
 // deriveAgain repeats an event's observed messages, because Honcho has no call that derives a message again. The copies
 // go into a separate session, so that neither the prompt's messages nor a summary has them twice; message search may
-// find both. stored are the copies, none if Honcho does not have the event or nobody in it is observed; into is their
-// session.
+// find both. It returns the copies and their session, and no copies if Honcho does not have the event or observes none of
+// its speakers.
 func (b *backend) deriveAgain(event, session string) (into string, stored []message, err error) {
 	found, _, err := b.search(event, session)
 	if err != nil || len(found) == 0 {

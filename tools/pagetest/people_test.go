@@ -126,7 +126,7 @@ func TestASearchFindsWordsAndMarksThem(t *testing.T) {
 	b.run(t, search("绿茶"), said(all[2]), marks)
 	assert.Equal(t, []string{"绿茶"}, hits)
 	b.run(t, search("(.*"), says("0 of 3 turns have these words"), says("No turn has these words."),
-		// whoever types a question is led to where questions are answered
+		// a question typed into the search leads to Ask
 		search("since when tea?"), says("0 of 3 turns"), chromedp.Evaluate(`[...document.querySelectorAll("main a")]
 			.find((a) => a.textContent === "Ask it as a question").click()`, nil), shown(),
 		until(`document.querySelector("main form input[required]").value === "since when tea?"`), chromedp.Click("main form button"),

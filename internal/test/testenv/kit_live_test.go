@@ -105,9 +105,9 @@ func tell(t *testing.T, config host.ProviderConfig, question string,
 	return result
 }
 
-// keptNothing has the backend's model or embedder go wrong while a turn is recorded, and well again afterwards. What
-// became of the turn is told to everyone who asks until somebody decides: it is a duplicate if it is recorded again,
-// and readiness with a retry sends it again. A turn that the backend calls failed is listed as such, and one whose caller
+// keptNothing makes the backend's model or embedder fail while a turn is recorded, and work again afterwards. Readiness
+// reports the turn's outcome each time, until a user decides: recorded again, the turn is a duplicate; readiness with a
+// retry sends it again. A turn that the backend calls failed is listed as such, and one whose caller
 // got an error is sent when it is recorded again.
 func keptNothing(t *testing.T, b *Backend, provider string, extra map[string]any, moods map[string]llm.Fault) {
 	for mood, fault := range moods {

@@ -274,8 +274,8 @@ func TestARepeatedEventAndAnEmptyOne(t *testing.T) {
 	assert.EqualValues(t, 3, inventory.Kinds[0].Count)
 }
 
-// TestMessagesNearEachOtherAreReadAtOnce: what a retrieval asks the state for does not grow with its messages as long
-// as they are close together, and not with those that nobody asked for.
+// TestMessagesNearEachOtherAreReadAtOnce: the number of reads does not grow with the messages of a retrieval if these are
+// close together in the log, and messages between them that are not shown are not read in large numbers.
 func TestMessagesNearEachOtherAreReadAtOnce(t *testing.T) {
 	for _, provider := range []string{"bm25", "recall"} {
 		h := newHost(t, `{}`)

@@ -11,7 +11,7 @@ type settings struct {
 	config *abi.GuestConfig
 	// excludeCurrent leaves out the turns of the requesting session, which the agent shows itself.
 	excludeCurrent bool
-	// maxTokens bounds every retrieval in addition to the request's budget; nil: no bound of its own.
+	// maxTokens bounds every retrieval in addition to the request's budget; nil: only the request's budget counts.
 	maxTokens *int64
 }
 

@@ -24,7 +24,7 @@ type settings struct {
 	conflicts string
 	// byQuery shows the entries that share words with the query, best first, instead of the newest.
 	byQuery bool
-	// maxTokens bounds every retrieval in addition to the request's budget; nil: no bound of its own.
+	// maxTokens bounds every retrieval in addition to the request's budget; nil: only the request's budget counts.
 	maxTokens *int64
 	// temporarySeconds is how long a temporary fact is shown.
 	temporarySeconds int64

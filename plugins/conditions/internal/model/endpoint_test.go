@@ -47,7 +47,7 @@ func (x *endpoint) host(t *testing.T) *sdktest.Host {
 		}})
 }
 
-// ask makes one request in an operation of its own.
+// ask makes one request in a separate operation.
 func ask(t *testing.T, h *sdktest.Host, r chat.Request) (*chat.Answer, Usage, error) {
 	t.Helper()
 	p, err := ParseEndpoint(wirejson.DecodeBytes([]byte(`{"model":"m","max_output_tokens":100}`)), nil)

@@ -136,7 +136,7 @@ type Memory interface {
 	TailFrom(s *Session) int64
 	// WriteFiles adds the memory's own files, and those of Base at their place.
 	WriteFiles(f *Files)
-	// Empty reports whether the memory holds nothing of its own. TakeFiles takes the files that only it knows.
+	// Empty reports whether the memory has no data besides that of Base. TakeFiles imports the memory's own files.
 	Empty() bool
 	TakeFiles(in *Incoming)
 	// Query and Mutate answer the native operations other than files, status and import_files; false for an unknown
