@@ -14,9 +14,10 @@ import (
 
 var dependencyRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (yes|no|tests) \\| (.+) \\|$")
 
-// TestDependenciesArePutDownWithAReason compares docs/dependencies.md with the direct requirements in go.mod.
+// TestDependenciesArePutDownWithAReason compares docs/reference/dependencies.md with the direct requirements in
+// go.mod.
 func TestDependenciesArePutDownWithAReason(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "dependencies.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "dependencies.md"))
 	require.NoError(t, err)
 	var listed []string
 	for _, row := range dependencyRow.FindAllStringSubmatch(string(page), -1) {

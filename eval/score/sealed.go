@@ -41,7 +41,7 @@ func CheckPrimary(l *lab.Lab, p *pack.Pack, unsourced map[string]string) ([]stri
 	}
 	if len(clusters) == 0 {
 		return nil, wrong("primary.metric: %s applies to no probe of this pack: %s", m.Name, m.none).
-			WithHint("docs/metrics.md says what each metric needs")
+			WithHint("docs/reference/metrics.md says what each metric needs")
 	}
 	compared := 0
 	for i := range l.Providers {

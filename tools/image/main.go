@@ -177,7 +177,7 @@ func (r recipe) write(w *tar.Writer, program string) error {
 	}{
 		{program, "usr/bin/memhost", 0o755},
 		{filepath.Join(r.dist, "..", "..", "LICENSE"), "usr/share/doc/memhost/copyright", 0o644},
-		{filepath.Join(r.dist, "..", "..", "docs", "licences.md"), "usr/share/doc/memhost/licences.md", 0o644},
+		{filepath.Join(r.dist, "..", "..", "docs", "reference", "licences.md"), "usr/share/doc/memhost/licences.md", 0o644},
 	} {
 		text, err := os.ReadFile(f.from)
 		if err != nil {

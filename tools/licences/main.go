@@ -1,8 +1,8 @@
-// Command licences writes docs/licences.md, or a software bill of materials: every Go module that the program contains,
-// with its licence. It fails on a module whose files state no licence that it knows, or one that would impose
-// conditions on the program.
+// Command licences writes docs/reference/licences.md, or a software bill of materials: every Go module that the
+// program contains, with its licence. It fails on a module whose files state no licence that it knows, or one that
+// would impose conditions on the program.
 //
-//	go run ./licences -C .. -out docs/licences.md
+//	go run ./licences -C .. -out docs/reference/licences.md
 package main
 
 import (
@@ -49,7 +49,7 @@ slot's page, is MIT.
 
 func main() {
 	root := flag.String("C", ".", "the checkout")
-	out := flag.String("out", "docs/licences.md", "the page, from the checkout")
+	out := flag.String("out", "docs/reference/licences.md", "the page, from the checkout")
 	cyclonedx := flag.String("cyclonedx", "", "write a CycloneDX list of parts to this file of the checkout, and no page")
 	flag.Parse()
 	text, to := report, *out

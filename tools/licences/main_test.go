@@ -12,7 +12,7 @@ func TestThePageIsThatOfTheProgram(t *testing.T) {
 	root := filepath.Join("..", "..")
 	want, err := report(root)
 	require.NoError(t, err)
-	page, err := os.ReadFile(filepath.Join(root, "docs", "licences.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "licences.md"))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(page), "go -C tools run ./licences -C .. writes it anew")
 }
