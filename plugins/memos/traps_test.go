@@ -30,8 +30,8 @@ func sentBody(t *testing.T, b *bench, route string) string {
 	return ""
 }
 
-// TestTraps covers what a careless adapter of MemOS gets wrong, in the order in which docs/backends/memos.md numbers
-// the traps.
+// TestTraps covers what a careless adapter of MemOS gets wrong, in the order in which README.md numbers the
+// traps.
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: 200 is no success", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})

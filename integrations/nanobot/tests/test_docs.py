@@ -1,4 +1,4 @@
-"""docs/nanobot.md as it stands: its five minutes are done, in a home folder of their own, with a stub model."""
+"""README.md as it stands: its five minutes are done, in a home folder of their own, with a stub model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from test_memhost import memhost_program, running
 
 __all__ = ["memhost_program"]
 
-DOCS = Path(__file__).parents[3] / "docs" / "nanobot.md"
+README = Path(__file__).parents[1] / "README.md"
 
 
 def test_the_five_minutes(tmp_path: Path, model: Model, memhost_program: Path) -> None:
-    page = DOCS.read_text().split("\n## Five minutes\n")[1].split("\n## ")[0]
+    page = README.read_text().split("\n## Five minutes\n")[1].split("\n## ")[0]
     configuration = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     lines = re.findall(r"(?m)^\$ (.*)$", page)
     assert len(configuration) == 1
