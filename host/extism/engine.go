@@ -3,8 +3,8 @@
 //
 //	h, err := host.New(ctx, host.Options{DataDir: "memory", Engines: []host.Engine{extism.Engine()}})
 //
-// docs/write-a-plugin.md lists the requirements on such a module. All guarantees of the host apply to it; Extism's own HTTP and
-// variables are switched off.
+// abi/ABI.md, section 12, lists the requirements on such a module. All guarantees of the host apply to it; Extism's own
+// HTTP and variables are switched off.
 package extism
 
 import (
