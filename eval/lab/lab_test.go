@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/memhost/memhost/abi"
@@ -131,4 +134,23 @@ func TestASubjectHasWhatItsSeatNeeds(t *testing.T) {
 	}
 	_, err := Parse([]byte("lab: 1\npack: p\nproviders: [bm25]\nsimulator: {url: 'http://x', model: m}\n"))
 	assert.ErrorContains(t, err, "simulator: plays the user with whom a subject talks")
+}
+
+// TestThePageHasEveryKey compares docs/reference/lab.md with the keys of a lab file.
+func TestThePageHasEveryKey(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/lab.md")
+	require.NoError(t, err)
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(string(page), -1) {
+		for _, key := range strings.Split(row[1], ", ") {
+			listed = append(listed, strings.Trim(key, "`"))
+		}
+	}
+	var want []string
+	for file, i := reflect.TypeFor[Lab](), 0; i < file.NumField(); i++ {
+		if key := file.Field(i).Tag.Get("yaml"); key != "min_tokens" { // budgets may hold it
+			want = append(want, key)
+		}
+	}
+	assert.ElementsMatch(t, want, listed)
 }
