@@ -175,7 +175,7 @@ func sentAtText(at time.Time) string {
 	if at.UnixMilli() <= 0 {
 		return ""
 	}
-	return at.UTC().Format(time.RFC3339Nano)
+	return at.UTC().Format(report.TimeFormat)
 }
 
 func pageLimit(limit int64) int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -115,13 +116,13 @@ func TestScopesAreSearchedAndCounted(t *testing.T) {
 	require.Len(t, all, 2)
 	assert.EqualValues(t, 4, *all["Alpha"].Events)
 	assert.EqualValues(t, 1, *all["beta"].Events)
-	last := ""
 	events, _ := allEvents(t, s, report.EventQuery{Scope: all["Alpha"].Scope})
+	require.Len(t, events, 4)
+	last := slices.MaxFunc(events, func(a, b report.ListedEvent) int { return strings.Compare(a.SentAt, b.SentAt) })
 	for _, e := range events {
-		last = max(last, e.SentAt)
+		assert.Len(t, e.SentAt, len("2026-03-01T09:00:00.000Z"), "equal lengths, or .12Z would be sorted after .121Z")
 	}
-	require.NotEmpty(t, last)
-	assert.Equal(t, last, all["Alpha"].LastAt)
+	assert.Equal(t, last.SentAt, all["Alpha"].LastAt)
 
 	plain := list(report.ScopeQuery{})
 	assert.Nil(t, plain["Alpha"].Events, "counting is asked for")

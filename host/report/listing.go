@@ -84,13 +84,16 @@ type ScopePage struct {
 	Default *abi.MemoryScope
 }
 
+// TimeFormat is RFC 3339 with three digits of the second, so that the order of the texts is the order of the times.
+const TimeFormat = "2006-01-02T15:04:05.000Z07:00"
+
 // ListedScope is a scope with its open events.
 type ListedScope struct {
 	ScopeMapping
 	// Queued and Pending count the events that may still arrive in memory, Lost those that did not.
 	Queued, Pending, Lost int64
 	// Events counts the events in the ledger of the present generation, and LastAt is when the last of them was sent,
-	// RFC 3339; empty if that is unknown. Both are nil or empty unless ScopeQuery.Counts asked for them.
+	// in TimeFormat; empty if that is unknown. Both are nil or empty unless ScopeQuery.Counts asked for them.
 	Events *int64
 	LastAt string
 }
@@ -155,7 +158,7 @@ type ListedEvent struct {
 	SessionID string
 	// State is the outcome so far: one of EventStates.
 	State string
-	// SentAt is when the event was last sent to the provider, RFC 3339; empty if unknown.
+	// SentAt is when the event was last sent to the provider, in TimeFormat; empty if unknown.
 	SentAt string
 	// Receipt is the provider's receipt, without its trace; nil in the state sent.
 	Receipt *abi.WriteReceipt

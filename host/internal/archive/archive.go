@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/segments"
 )
@@ -51,9 +52,6 @@ const (
 	// tryAgain is how long the archive waits after sealing failed, for example on a full disk.
 	tryAgain = time.Minute
 )
-
-// timeForm is the format of the archive's times.
-const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
 // Entry is an event, with the time when it was accepted and the provider that accepted it.
 type Entry struct {
@@ -211,7 +209,7 @@ func numberOfKey(key []byte) int64 { return int64(binary.BigEndian.Uint64(key)) 
 
 // Add numbers entries and adds them to a batch. The caller must call done after the commit, with its result.
 func (a *Archive) Add(b *state.Batch, entries []Entry) (done func(committed bool), err error) {
-	at := a.Now().UTC().Format(timeForm)
+	at := a.Now().UTC().Format(report.TimeFormat)
 	a.mu.Lock()
 	first := a.next
 	a.next += int64(len(entries))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/memhost/memhost/abi"
+	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/state"
 	"github.com/memhost/memhost/internal/state/segments"
 )
@@ -35,7 +36,7 @@ func (a *Archive) Forget(ctx context.Context, userID string, matches func(*abi.M
 	}
 	a.forgetUnpacked()
 	defer a.forgetUnpacked()
-	at := a.Now().UTC().Format(timeForm)
+	at := a.Now().UTC().Format(report.TimeFormat)
 	for _, info := range list {
 		whose, known, failed := a.peopleOf(ctx, info)
 		var more []*abi.MemoryEvent

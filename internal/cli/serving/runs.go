@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/report"
@@ -50,8 +51,17 @@ func (f runsFolder) List() (*wire.RunList, error) {
 	for _, name := range names {
 		list.Runs = append(list.Runs, *describeRun(root, name))
 	}
-	slices.SortStableFunc(list.Runs, func(a, b wire.Run) int { return cmp.Compare(b.BegunAt, a.BegunAt) })
+	slices.SortStableFunc(list.Runs, func(a, b wire.Run) int { return begunAt(b).Compare(begunAt(a)) })
 	return list, nil
+}
+
+// begunAt is zero if the run does not say it.
+func begunAt(r wire.Run) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, r.BegunAt)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // names returns the folders with a run.json, the most recently changed first; "." if the folder is a run itself.

@@ -24,12 +24,12 @@ func TestRunsAreListedWithTheirVerdicts(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")
 	runFile(t, "hush", secret)
-	runFile(t, `{"run":1,"begun_at":"2026-03-01T09:00:00Z","cells":[{"label":"a"},{"label":"a"},{"label":"b"},null]}`,
+	runFile(t, `{"run":1,"begun_at":"2026-03-02T09:00:00.12Z","cells":[{"label":"a"},{"label":"a"},{"label":"b"},null]}`,
 		dir, "old", "run.json")
 	runFile(t, `{"metrics":1,"run":{"name":"tea","complete":true,"probes":3},"leak_control":{"detector":"works",
 		"found":2,"planted":2},"self_test":{"verdict":"broken","label":"full_history"}}`, dir, "old", "metrics.json")
 	runFile(t, "<p>report</p>", dir, "old", "report.html")
-	runFile(t, `{"run":1,"begun_at":"2026-03-02T09:00:00Z","cells":[]}`, dir, "new", "run.json")
+	runFile(t, `{"run":1,"begun_at":"2026-03-02T09:00:00.121Z","cells":[]}`, dir, "new", "run.json")
 	runFile(t, `not JSON`, dir, "broken", "run.json")
 	runFile(t, `{"run":1,"begun_at":"2026-03-01T08:00:00Z"}`, dir, "linked", "run.json")
 	require.NoError(t, os.Symlink(secret, filepath.Join(dir, "linked", "report.html")))
