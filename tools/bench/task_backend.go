@@ -66,9 +66,9 @@ var backendCases = []backendCase{
 const (
 	byProcess = "memhost, durability process"
 	byPower   = "memhost, durability power"
-	byDirect  = "the same calls made directly, answers parsed"
+	byDirect  = "the same calls made directly"
 	byUnread  = "the same calls made directly, answers not parsed"
-	byCommits = "the same calls made directly, answers parsed, and two commits"
+	byCommits = "the same calls made directly and two commits"
 )
 
 // backendTasks compare the operations of every backend's plugin with the calls that they make, for a backend that
@@ -88,7 +88,7 @@ func (c backendCase) task(delay time.Duration) task {
 	when := "backend answers at once"
 	if delay > 0 {
 		bar = Bar{Kind: Ratio, Over: byDirect, Limit: 1.10}
-		when = fmt.Sprintf("backend answers in %v", delay)
+		when = fmt.Sprintf("backend answers in %d ms", delay.Milliseconds())
 	}
 	name := fmt.Sprintf("backend/%s/%v", c.name, delay)
 	retrieve, record := name+"/retrieve", name+"/record"

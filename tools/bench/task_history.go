@@ -76,7 +76,7 @@ func historyTask(short bool) task {
 	row := func(name, what, series string) Row {
 		r := Row{ID: id + "/" + name, What: what + fmt.Sprintf(", %d turns stored", sizes[0]), Unit: Nanoseconds,
 			By: who, Points: map[string]Point{},
-			Bars: []Bar{{Kind: Ratio, Over: last, Limit: 1.25, Note: "which is how \"does not grow\" is read"}}}
+			Bars: []Bar{{Kind: Ratio, Over: last, Limit: 1.25}}}
 		for i, n := range sizes {
 			r.Points[who[i]] = Point{plotHistory, series, float64(n)}
 		}

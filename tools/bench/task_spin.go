@@ -23,7 +23,7 @@ func spinTask() task {
 	}
 	rows := []Row{
 		row("late/p50", "a spinning guest is stopped: after its deadline, median of a round"),
-		row("late/max", "the same, the latest of a round", Bar{Kind: AtMost, Limit: 20e6}),
+		row("late/max", "a spinning guest is stopped: after its deadline, the latest of a round", Bar{Kind: AtMost, Limit: 20e6}),
 		row("others/p50", "1,000 other calls a second meanwhile: answered after, p50"),
 		row("others/p99", "the same, p99", Bar{Kind: AtMost, Limit: 5e6}),
 		row("others/max", "the same, the slowest of a round"),

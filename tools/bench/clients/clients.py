@@ -3,11 +3,15 @@
 It reads "retrieve N" or "record N" from standard input, makes that call, and answers "ok" and how long the call took in
 nanoseconds. An exception ends it.
 
-    python clients.py mem0|honcho|memhost URL
+    python clients.py mem0|honcho|graphiti|memhost URL
 """
 
+import asyncio
+import datetime
 import http.client
 import json
+import logging
+import os
 import sys
 import time
 
@@ -37,6 +41,24 @@ elif kind == "honcho":
 
     def retrieve(n):
         return session.context(tokens=1000, peer_target="mara", search_query="which milk?").to_openai(assistant="agent")
+
+elif kind == "graphiti":
+    from graphiti_core import Graphiti
+    from graphiti_core.embedder.openai import OpenAIEmbedder, OpenAIEmbedderConfig
+
+    logging.getLogger("neo4j").setLevel(logging.ERROR)  # it warns of each property that an empty graph lacks
+    loop = asyncio.new_event_loop()
+    embedder = OpenAIEmbedder(OpenAIEmbedderConfig(embedding_dim=int(os.environ["EMBEDDING_DIM"])))
+    client = Graphiti(url, os.environ["NEO4J_USER"], os.environ["NEO4J_PASSWORD"], embedder=embedder)
+    loop.run_until_complete(client.build_indices_and_constraints())
+    at = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
+
+    def record(n):
+        return loop.run_until_complete(client.add_episode(
+            name=f"e{n}", episode_body="official: " + TURN % n, source_description="bench", reference_time=at, group_id="official"))
+
+    def retrieve(n):
+        return loop.run_until_complete(client.search("which milk?", group_ids=["official"], num_results=10))
 
 else:
     connection = http.client.HTTPConnection(url.removeprefix("http://"))

@@ -24,23 +24,31 @@ func urlOf(out io.Reader) (string, error) {
 }
 
 // embedded is the client that has memhost in its process. It takes the same lines as clients.py.
-func embedded(ctx context.Context, backend, block string) (err error) {
+func embedded(ctx context.Context, provider, block, secrets string) (err error) {
 	dir, err := os.MkdirTemp("", "memhost-clients-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	m, ok := plugins.Find(backend)
+	m, ok := plugins.Find(provider)
 	if !ok {
-		return fmt.Errorf("module %s has not been built", backend)
+		return fmt.Errorf("module %s has not been built", provider)
 	}
 	h, err := host.New(ctx, host.Options{DataDir: dir, Durability: "process"})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = h.Close(context.WithoutCancel(ctx)) }()
-	s, err := h.Open(ctx, host.ProviderConfig{Name: backend, Module: m.Wasm, Source: "builtin", NoLookup: true,
-		Smoke: host.SmokeNever, Block: abi.Raw(block)})
+	var named map[string]secret
+	if err := json.Unmarshal([]byte(secrets), &named); err != nil {
+		return err
+	}
+	config := host.ProviderConfig{Name: provider, Module: m.Wasm, Source: "builtin", NoLookup: true,
+		Smoke: host.SmokeNever, Block: abi.Raw(block), Secrets: map[string]host.Secret{}}
+	for name, s := range named {
+		config.Secrets[name] = host.Secret{Origin: s.Origin, Value: func() (string, error) { return os.Getenv(s.Env), nil }}
+	}
+	s, err := h.Open(ctx, config)
 	if err != nil {
 		return err
 	}

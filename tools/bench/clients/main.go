@@ -1,9 +1,11 @@
 // Command clients compares memhost with the official Python clients of backends. The same turns are recorded and
-// retrieved through each, in turns, against the same server: a fake that answers at once.
+// retrieved through each, in turns, against the same server: a fake that answers at once, and with -live, for
+// graphiti-core as a library, Neo4j with a model that answers at once.
 //
 //	go -C tools run ./bench/clients            (-calls 200; -out DIR: clients.md and clients.rows for tools/bench -with)
 //
-// The first run installs the clients into bin/clients.
+// The first run installs the clients into bin/clients; what -live installs, and where, is in
+// internal/test/testenv/README.md.
 package main
 
 import (
@@ -14,8 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -25,9 +25,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/memhost/memhost/internal/test/fakes/honcho"
-	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
 //go:embed clients.py
@@ -39,14 +36,19 @@ var requirements []byte
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if len(os.Args) == 4 && os.Args[1] == "-embedded" {
-		fail(embedded(ctx, os.Args[2], os.Args[3]))
+	if len(os.Args) == 5 && os.Args[1] == "-embedded" {
+		fail(embedded(ctx, os.Args[2], os.Args[3], os.Args[4]))
 		return
 	}
 	calls := flag.Int("calls", 200, "retrievals and records of each client")
 	out := flag.String("out", "", "write clients.md and clients.rows to a folder")
+	live := flag.Bool("live", false, "also graphiti-core as a library, on a Neo4j that is installed and started")
 	flag.Parse()
-	fail(run(ctx, *calls, *out))
+	list := servers
+	if *live {
+		list = append(list, graphitiCore)
+	}
+	fail(run(ctx, list, *calls, *out))
 }
 
 func fail(err error) {
@@ -56,29 +58,7 @@ func fail(err error) {
 	}
 }
 
-// server is a backend with an official client.
-type server struct {
-	name, client string
-	fake         func() http.Handler
-	// config is memhost's configuration of the backend, as JSON, without its url.
-	config string
-}
-
-var servers = []server{
-	{"mem0", "mem0ai (Python)", func() http.Handler { return new(mem0.Platform) }, `"api":"platform","infer":false,"top_k":10`},
-	{"honcho", "honcho-ai (Python)", func() http.Handler {
-		return honcho.New(honcho.Options{Mood: honcho.Mood{Flush: true}})
-	}, ``},
-}
-
-func (s *server) block(url string) string {
-	if s.config == "" {
-		return fmt.Sprintf(`{"url":%q}`, url)
-	}
-	return fmt.Sprintf(`{"url":%q,%s}`, url, s.config)
-}
-
-func run(ctx context.Context, calls int, out string) (err error) {
+func run(ctx context.Context, servers []server, calls int, out string) (err error) {
 	folder, err := filepath.Abs(filepath.Join("..", "bin", "clients"))
 	if err != nil {
 		return err
@@ -95,8 +75,8 @@ func run(ctx context.Context, calls int, out string) (err error) {
 	}
 	var b, short strings.Builder
 	fmt.Fprintf(&b, "\n## Compared with the official clients\n\n%d retrievals and %d records each, in turns, against a fake of the "+
-		"backend that answers at once. CPU is of the client's process, and of memhost's where there is one, for each call; "+
-		"memory likewise.\n\n"+
+		"backend that answers at once; graphiti against Neo4j, with a model that answers at once. CPU is of the client's process, and of memhost's where there is one, for each call; "+
+		"memory likewise. A backend's own process is not counted, nor the gateway in which graphiti-core runs behind memhost.\n\n"+
 		"| backend | client | retrieve p50 ms | p99 ms | CPU ms | record p50 ms | p99 ms | CPU ms | memory MiB |\n"+
 		"|---|---|---|---|---|---|---|---|---|\n", calls, calls)
 	for i := range servers {
@@ -161,15 +141,14 @@ func install(ctx context.Context, folder string) (python string, err error) {
 
 // measure drives the clients of one backend: the official one, memhost's Go API, and its HTTP door.
 func (s *server) measure(ctx context.Context, folder, python, memhost string, calls int) (_ []*contestant, err error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	backend, err := s.start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	fake := &http.Server{Handler: s.fake(), ReadHeaderTimeout: time.Minute}
-	go func() { _ = fake.Serve(listener) }()
-	defer func() { err = errors.Join(err, fake.Close()) }()
-	url := "http://" + listener.Addr().String()
-
+	defer func() { err = errors.Join(err, backend.stop()) }()
+	if backend.python != "" {
+		python = backend.python
+	}
 	script := filepath.Join(folder, "clients.py")
 	if err := os.WriteFile(script, program, 0o644); err != nil {
 		return nil, err
@@ -179,7 +158,7 @@ func (s *server) measure(ctx context.Context, folder, python, memhost string, ca
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	door, err := startDoor(ctx, dir, memhost, s.name, s.block(url))
+	door, err := startDoor(ctx, dir, memhost, s.name, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -195,11 +174,11 @@ func (s *server) measure(ctx context.Context, folder, python, memhost string, ca
 		}
 	}()
 	for _, c := range []*contestant{
-		{name: s.client, args: []string{python, script, s.name, url}},
-		{name: "memhost, Go", args: []string{self, "-embedded", s.name, s.block(url)}},
+		{name: s.client, args: []string{python, script, s.name, backend.url}},
+		{name: "memhost, Go", args: []string{self, "-embedded", s.name, backend.block, backend.secrets}},
 		{name: "memhost over HTTP, from Python", args: []string{python, script, "memhost", door.url}, door: door.cmd},
 	} {
-		if err := c.start(ctx); err != nil {
+		if err := c.start(ctx, backend.environment); err != nil {
 			return nil, err
 		}
 		list = append(list, c)
@@ -270,11 +249,11 @@ type contestant struct {
 	resident int64
 }
 
-func (c *contestant) start(ctx context.Context) error {
+func (c *contestant) start(ctx context.Context, environment []string) error {
 	c.took, c.used = map[string][]time.Duration{}, map[string]time.Duration{}
 	c.cmd = exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	c.cmd.Stderr = os.Stderr
-	c.cmd.Env = append(os.Environ(), "MEM0_TELEMETRY=False")
+	c.cmd.Env = slices.Concat(os.Environ(), environment, []string{"MEM0_TELEMETRY=False"})
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return err
@@ -355,15 +334,16 @@ type door struct {
 	url string
 }
 
-func startDoor(ctx context.Context, dir, memhost, backend, block string) (*door, error) {
+func startDoor(ctx context.Context, dir, memhost, provider string, b *backend) (*door, error) {
 	config := fmt.Sprintf("memory: {backend: %s, lookup_existing: false, smoke: never, backends: {%s: %s}}\n"+
-		"data: {durability: process}\n", backend, backend, block)
+		"secrets: %s\ndata: {durability: process}\n", provider, provider, b.block, b.secrets)
 	path := filepath.Join(dir, "memhost.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
 	d := &door{cmd: exec.CommandContext(ctx, memhost, "run", "--config", path, "--data", filepath.Join(dir, "data"),
 		"--listen", "127.0.0.1:0", "--json")}
+	d.cmd.Env = append(os.Environ(), b.environment...)
 	log, err := os.Create(filepath.Join(dir, "memhost.log"))
 	if err != nil {
 		return nil, err
