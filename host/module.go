@@ -261,10 +261,10 @@ func (m *Module) Unsourced(provider, word string, block abi.Raw) (about string, 
 }
 
 // ModelCallsText describes how many model calls a number of operations makes: "178 at least: Graphiti asks 2 for each
-// event".
+// event". Without a declared minimum it is the declaration's own words: "the query is embedded, once".
 func ModelCallsText(c *abi.ModelCallDecl, operations int64) string {
 	if c.Least == 0 {
-		return "not known: " + c.About
+		return c.About
 	}
 	return fmt.Sprintf("%d at least: %s", operations*c.Least, c.About)
 }
