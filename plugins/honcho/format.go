@@ -8,43 +8,50 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The sections of a context, each with a share of the budget. An empty section's share goes to the others.
+// The kinds of sections. Sections of a kind share the kind's part of the budget equally; the part of a kind without any
+// goes to the others.
 const (
-	sectionSummary  = iota // of this session
-	sectionFound           // results of supplements and a search
-	sectionMessages        // of this session
-	sectionPeople          // card and representation of the first person, or the answer of Honcho's model; then those of others
+	kindSummary  = iota // of this session
+	kindFound           // the results of a supplement or a search
+	kindMessages        // of this session
+	kindPerson          // card and representation of a person, or the answer of Honcho's model
 )
 
-var sectionShares = []int64{sectionSummary: 1, sectionFound: 3, sectionMessages: 1, sectionPeople: 3}
+var kindShares = []int64{kindSummary: 1, kindFound: 3, kindMessages: 1, kindPerson: 3}
 
-// sectionOf returns the section of items with a heading. people are those seen so far; a new one is added.
-func sectionOf(heading string, people *[]string) int {
+// section of a context: items under one heading, or about one person.
+type section struct {
+	kind int
+	name string
+}
+
+// sectionOf returns the section of items with a heading.
+func sectionOf(heading string) section {
 	switch heading {
 	case overSummary:
-		return sectionSummary
+		return section{kindSummary, heading}
 	case overPast, overConclusions, overSearch:
-		return sectionFound
+		return section{kindFound, heading}
 	case overMessages:
-		return sectionMessages
+		return section{kindMessages, heading}
 	}
 	about := strings.TrimPrefix(strings.TrimPrefix(heading, overCard), overRepresentation)
 	about, _, _ = strings.Cut(about, representationTimes)
-	at := slices.Index(*people, about)
-	if at < 0 {
-		at, *people = len(*people), append(*people, about)
-	}
-	return sectionPeople + at
+	return section{kindPerson, about}
 }
 
-// shares returns the weights of the sections: the people share that of sectionPeople equally.
-func shares(people int) []int64 {
-	people = max(people, 1)
-	weights := make([]int64, sectionPeople+people)
-	for i := range weights {
-		if weights[i] = sectionShares[min(i, sectionPeople)]; i < sectionPeople {
-			weights[i] *= int64(people)
-		}
+// shares returns the weights of sections.
+func shares(sections []section) []int64 {
+	counts, all := make([]int64, len(kindShares)), int64(1)
+	for _, s := range sections {
+		counts[s.kind]++
+	}
+	for _, n := range counts {
+		all *= max(1, n)
+	}
+	weights := make([]int64, len(sections))
+	for i, s := range sections {
+		weights[i] = kindShares[s.kind] * all / counts[s.kind]
 	}
 	return weights
 }
@@ -52,15 +59,18 @@ func shares(people int) []int64 {
 // format fits items into a budget, each section within its share. The session's messages, which are the last items and
 // the newest of them first, are shown in order of time.
 func (b *backend) format(items *results, budget abi.ContextBudget) sdk.Fitted {
-	ids, blocks, sections := make([]string, len(items.lines)), make([]sdk.Block, len(items.lines)),
-		make([]int, len(items.lines))
-	var people []string
+	ids, blocks, at := make([]string, len(items.lines)), make([]sdk.Block, len(items.lines)), make([]int, len(items.lines))
+	var sections []section
 	for i := range items.evidence {
 		ids[i] = items.evidence[i].NativeID
 	}
 	for i, id := range sdk.ShortIDs(ids) {
 		blocks[i] = items.lines[i].block(&items.evidence[i], id)
-		blocks[i].Item, sections[i] = i, sectionOf(items.lines[i].heading, &people)
+		blocks[i].Item = i
+		s := sectionOf(items.lines[i].heading)
+		if at[i] = slices.Index(sections, s); at[i] < 0 {
+			at[i], sections = len(sections), append(sections, s)
+		}
 		if b.config.Frame == abi.FrameCompact {
 			blocks[i].Heading = strings.Replace(blocks[i].Heading, representationTimes, "", 1)
 		}
@@ -76,7 +86,7 @@ func (b *backend) format(items *results, budget abi.ContextBudget) sdk.Fitted {
 		}
 		return kept
 	}
-	return context.FitShares(b.Call, blocks, sections, shares(len(people)), budget)
+	return context.FitShares(b.Call, blocks, at, shares(sections), budget)
 }
 
 // block returns one item for the prompt. Items of a representation have their time in their own text.

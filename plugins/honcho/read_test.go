@@ -126,25 +126,27 @@ func TestTheSupplementSearchFindsWhatTheAssistantSaid(t *testing.T) {
 	}
 }
 
-// TestASmallBudgetHasRoomForEachSection: a long representation used to take all of it, and what the supplement found
-// was lost.
+// TestASmallBudgetHasRoomForEachSection: a long representation used to take all of it, or the conclusions that were found
+// what was there for supplements, and the messages that were found were lost.
 func TestASmallBudgetHasRoomForEachSection(t *testing.T) {
-	b := newBench(t, quick, `,"supplements":["search"]`)
-	b.setup(t)
-	for i := range 30 {
-		b.mustRecord(t, turn(fmt.Sprint("e", i), "s-old", "I own "+strings.Repeat(fmt.Sprintf("boat%d mast%d ", i, i), 12)))
-	}
-	b.mustRecord(t, turn("e-last", "s-old", "What shall I cook?", "Try a saffron risotto with peas."))
-	b.pass(time.Second)
-	result := b.mustAsk(t, "", func(r *abi.RetrieveRequest) { r.Budget.MaxTokens = new(int64(300)) })
-	shown := map[string]int{}
-	for _, e := range result.Evidence {
-		if e.Shown != nil {
-			shown[e.NativeType]++
+	for supplements, messages := range map[string]int{`"search"`: 2, `"conclusions","search"`: 1} {
+		b := newBench(t, quick, `,"supplements":[`+supplements+`]`)
+		b.setup(t)
+		for i := range 30 {
+			b.mustRecord(t, turn(fmt.Sprint("e", i), "s-old", "I own "+strings.Repeat(fmt.Sprintf("boat%d mast%d ", i, i), 12)))
 		}
+		b.mustRecord(t, turn("e-last", "s-old", "What shall I cook?", "Try a saffron risotto with peas."))
+		b.pass(time.Second)
+		result := b.mustAsk(t, "", func(r *abi.RetrieveRequest) { r.Budget.MaxTokens = new(int64(300)) })
+		shown := map[string]int{}
+		for _, e := range result.Evidence {
+			if e.Shown != nil {
+				shown[e.NativeType]++
+			}
+		}
+		assert.GreaterOrEqual(t, shown["conclusion"], 2, supplements)
+		assert.GreaterOrEqual(t, shown["message"], messages, supplements)
 	}
-	assert.GreaterOrEqual(t, shown["conclusion"], 2)
-	assert.GreaterOrEqual(t, shown["message"], 2)
 }
 
 func effective(t testing.TB, r *abi.RetrieveResult, name string) string {
