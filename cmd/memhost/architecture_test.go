@@ -26,12 +26,12 @@ const modulePath = "github.com/memhost/memhost/"
 
 var inBackquotes = regexp.MustCompile("`([^`\n]+)`")
 
-// readRooms reads the table in docs/architecture.md: for each room, the rooms that it uses.
+// readRooms reads the table in docs/reference/rooms.md: for each room, the rooms that it uses.
 func readRooms(t *testing.T) map[string][]string {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "rooms.md"))
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "\n| room | what it is | uses |\n|---|---|---|\n")
-	require.True(t, found, "docs/architecture.md has no table of rooms")
+	require.True(t, found, "docs/reference/rooms.md has no table of rooms")
 	rooms := map[string][]string{}
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
@@ -81,8 +81,8 @@ func eachFile(t *testing.T, suffix string, visit func(name string)) {
 	require.NoError(t, err)
 }
 
-// TestRoomsUseWhatTheFloorPlanSays compares the table in docs/architecture.md with the imports of all packages, except
-// tests.
+// TestRoomsUseWhatTheFloorPlanSays compares the table in docs/reference/rooms.md with the imports of all packages,
+// except tests.
 func TestRoomsUseWhatTheFloorPlanSays(t *testing.T) {
 	rooms := readRooms(t)
 	uses := map[string]map[string]string{} // room, used room, an example file
@@ -91,7 +91,7 @@ func TestRoomsUseWhatTheFloorPlanSays(t *testing.T) {
 			return
 		}
 		room := roomOf(rooms, path.Dir(name))
-		if !assert.NotEmpty(t, room, "docs/architecture.md has no room for %s", name) {
+		if !assert.NotEmpty(t, room, "docs/reference/rooms.md has no room for %s", name) {
 			return
 		}
 		if uses[room] == nil {
@@ -110,16 +110,16 @@ func TestRoomsUseWhatTheFloorPlanSays(t *testing.T) {
 	})
 	for room, listed := range rooms {
 		for _, used := range slices.Sorted(maps.Keys(uses[room])) {
-			assert.Contains(t, listed, used, "%s uses room %q, which docs/architecture.md does not list for %s",
+			assert.Contains(t, listed, used, "%s uses room %q, which docs/reference/rooms.md does not list for %s",
 				uses[room][used], used, room)
 		}
 		for _, used := range listed {
-			assert.Contains(t, uses[room], used, "docs/architecture.md lists %s for %s, which no longer uses it", used,
+			assert.Contains(t, uses[room], used, "docs/reference/rooms.md lists %s for %s, which no longer uses it", used,
 				room)
 		}
 		if room != "tools" {
 			_, err := os.Stat(filepath.Join(repository, room))
-			assert.NoError(t, err, "docs/architecture.md lists a room that is gone")
+			assert.NoError(t, err, "docs/reference/rooms.md lists a room that is gone")
 		}
 	}
 }
