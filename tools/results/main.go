@@ -13,9 +13,9 @@
 //	                   retrieved messages alone
 //
 // It works in bin/results: the data set and its pack, and a folder for each run, with the lab file, the server's data
-// and the run that `memhost eval` made of it. What it publishes is docs/results.md, written from page.tmpl, and
-// docs/results/: the record (every figure with the digests of where it comes from) and the plots. No text of the data
-// set is published.
+// and the run that `memhost eval` made of it. What it publishes is docs/results.md, written from page.tmpl,
+// docs/reference/results.md, from figures.tmpl, and docs/results/: the record (every figure with the digests of where it
+// comes from) and the plots. No text of the data set is published.
 package main
 
 import (

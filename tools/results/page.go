@@ -16,10 +16,14 @@ import (
 	"github.com/memhost/memhost/eval/stats"
 )
 
-// page is docs/results.md with places for figures and tables: {{figure "bm25" 1000}}, {{table}}.
-//
-//go:embed page.tmpl
-var page string
+// page is docs/results.md with places for figures and tables: {{figure "bm25" 1000}}, {{table}}. figures is
+// docs/reference/results.md, which has the figures that are not in it.
+var (
+	//go:embed page.tmpl
+	page string
+	//go:embed figures.tmpl
+	figures string
+)
 
 // primaryBudget is that of the comparison that every lab seals.
 const primaryBudget = 1000
@@ -110,17 +114,17 @@ func share(v float64) string {
 	return text
 }
 
-// markdown fills the page in.
+// markdown fills a page in.
 //
 // Errors: a place that names a column, budget or type that the record does not have.
-func (r *record) markdown() ([]byte, error) {
+func (r *record) markdown(page string) ([]byte, error) {
 	find := func(label string, budget int64) (*budgetRecord, error) {
 		if c := r.column(label); c != nil && c.at(budget) != nil {
 			return c.at(budget), nil
 		}
 		return nil, fmt.Errorf("no run of the record has %s at %d tokens", label, budget)
 	}
-	t, err := template.New("page.tmpl").Option("missingkey=error").Funcs(template.FuncMap{
+	t, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
 		"figure": func(label string, budget int64) (string, error) {
 			b, err := find(label, budget)
 			if err != nil {
@@ -139,7 +143,7 @@ func (r *record) markdown() ([]byte, error) {
 			}
 			return f, nil
 		},
-		"whole":    func(i stats.Interval) string { return fmt.Sprintf("%.0f [%.0f, %.0f]", i.Mean, i.Low, i.High) },
+		"whole":    whole,
 		"interval": interval,
 		"oftype": func(label, name string) (string, error) {
 			b, err := find(label, primaryBudget)
@@ -152,13 +156,15 @@ func (r *record) markdown() ([]byte, error) {
 			}
 			return interval(f), nil
 		},
-		"against":  r.against,
+		"primary":  r.primary,
 		"beats":    r.beats,
 		"has":      func(label string) bool { return r.column(label) != nil },
 		"table":    r.table,
 		"types":    r.typeTable,
 		"verdicts": r.verdicts,
+		"others":   r.otherTable,
 		"cost":     r.costTable,
+		"times":    r.times,
 		"title":    title,
 		"sources":  r.sources,
 		"thousand": thousand,
@@ -194,36 +200,57 @@ func (r *record) compared(label string, budget int64) *comparisonRecord {
 	return nil
 }
 
-// against writes the difference of a memory and bm25, with the verdict.
-func (r *record) against(label string, budget int64) (string, error) {
-	c := r.compared(label, budget)
-	if c == nil {
-		return "", fmt.Errorf("no run of the record compares %s with %s at %d tokens", label, reference, budget)
-	}
-	return fmt.Sprintf("%s, %s, p %s", signed(c.Difference), c.Verdict, pText(c.P)), nil
-}
-
 func signed(i stats.Interval) string {
 	return fmt.Sprintf("%+.3f [%+.3f, %+.3f]", i.Mean, i.Low, i.High)
 }
 
+func whole(i stats.Interval) string { return fmt.Sprintf("%.0f [%.0f, %.0f]", i.Mean, i.Low, i.High) }
+
+// verdict is a comparison's verdict to be written after its difference; empty where there is no detectable difference.
+func verdict(d *comparisonRecord) string {
+	if d.Verdict == string(stats.Better) || d.Verdict == string(stats.Worse) {
+		return ": " + d.Verdict
+	}
+	return ""
+}
+
 func pText(p float64) string { return fmt.Sprintf("%.2g", p) }
 
-// table has recall@tokens of every column at every budget.
+// table has recall@tokens of every column at every budget, and what it is less bm25 at the primary one.
 func (r *record) table() string {
 	var b strings.Builder
 	b.WriteString("| memory |")
 	for _, budget := range r.budgets() {
 		fmt.Fprintf(&b, " %s tokens |", thousand(int(budget)))
 	}
-	fmt.Fprintf(&b, " all evidence, %s |\n|---|", thousand(primaryBudget))
+	fmt.Fprintf(&b, " less bm25, %s |\n|---|", thousand(primaryBudget))
 	b.WriteString(strings.Repeat("---|", len(r.budgets())+1) + "\n")
 	for _, c := range r.columns() {
-		fmt.Fprintf(&b, "| %s |", title(c.Label))
+		name := title(c.Label)
+		if c.Version != "" {
+			name += "; " + c.Version
+		}
+		fmt.Fprintf(&b, "| %s |", name)
 		for _, budget := range r.budgets() {
 			fmt.Fprintf(&b, " %s |", interval(c.at(budget).Figures[recall]))
 		}
-		fmt.Fprintf(&b, " %s |\n", interval(c.at(primaryBudget).Figures["all@tokens"]))
+		less := ""
+		if d := r.compared(c.Label, primaryBudget); d != nil {
+			less = signed(d.Difference) + verdict(d)
+		}
+		fmt.Fprintf(&b, " %s |\n", less)
+	}
+	return b.String()
+}
+
+// otherTable has the metrics of the primary budget that the page leaves out.
+func (r *record) otherTable() string {
+	var b strings.Builder
+	b.WriteString("| memory | all evidence | rank | tokens of other words |\n|---|---|---|---|\n")
+	for _, c := range r.columns() {
+		f := c.at(primaryBudget).Figures
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", title(c.Label), interval(f["all@tokens"]), interval(f["mrr"]),
+			whole(f["frame_tokens"]))
 	}
 	return b.String()
 }
@@ -264,10 +291,7 @@ func (r *record) verdicts() string {
 		for _, budget := range r.budgets() {
 			cell := ""
 			if d := r.compared(c.Label, budget); d != nil {
-				cell = fmt.Sprintf("%s, p %s", signed(d.Difference), pText(d.P))
-				if d.Verdict == string(stats.Better) || d.Verdict == string(stats.Worse) {
-					cell += ": " + d.Verdict
-				}
+				cell = fmt.Sprintf("%s, p %s%s", signed(d.Difference), pText(d.P), verdict(d))
 			}
 			fmt.Fprintf(&b, " %s |", cell)
 		}
@@ -276,36 +300,51 @@ func (r *record) verdicts() string {
 	return b.String()
 }
 
-// withVectors are the columns that search with the embedding model, without what memhost has built in.
-func (r *record) withVectors() []*columnRecord {
-	return slices.DeleteFunc(r.columns(), func(c *columnRecord) bool {
-		return !slices.Contains([]string{"mem0", "memos", "hindsight", "honcho"}, c.Label)
-	})
+// servers are the names of the memories that have a server and search with vectors, by label.
+var servers = map[string]string{"mem0": "mem0", "memos": "MemOS", "hindsight": "Hindsight", "honcho": "Honcho"}
+
+// byVerdict are the names of the servers by their verdict against bm25 at a budget.
+func (r *record) byVerdict(budget int64) map[string][]string {
+	names := map[string][]string{}
+	for _, c := range r.columns() {
+		if d := r.compared(c.Label, budget); d != nil && servers[c.Label] != "" {
+			names[d.Verdict] = append(names[d.Verdict], servers[c.Label])
+		}
+	}
+	return names
 }
 
-// beats says of each budget which of the backends with vectors show more than bm25, by their verdicts.
+// primary is the primary result in a sentence: how many of the servers show more than bm25.
+func (r *record) primary() string {
+	shows := interval(r.column(reference).at(primaryBudget).Figures[recall])
+	by, n := r.byVerdict(primaryBudget), 0
+	for _, names := range by {
+		n += len(names)
+	}
+	if n == 0 {
+		return fmt.Sprintf("At %s tokens bm25, a plain word search, shows %s of the evidence.", thousand(primaryBudget), shows)
+	}
+	subject := fmt.Sprintf("none of the %d memory servers shows", n)
+	if better := len(by[string(stats.Better)]); better > 0 {
+		subject = fmt.Sprintf("%d of the %d memory servers show", better, n)
+	}
+	return fmt.Sprintf("**At %s tokens %s more of the evidence than bm25**, a plain word search, which shows\n%s.",
+		thousand(primaryBudget), subject, shows)
+}
+
+// beats says of each budget which of the servers show more than bm25, by their verdicts.
 func (r *record) beats() string {
-	if len(r.withVectors()) == 0 {
-		return "No memory with vectors is in the table yet.\n"
-	}
-	var parts []string
+	var b strings.Builder
+	b.WriteString("| against bm25 | better | no detectable difference | worse |\n|---|---|---|---|\n")
 	for _, budget := range r.budgets() {
-		by := map[string][]string{}
-		for _, c := range r.withVectors() {
-			if d := r.compared(c.Label, budget); d != nil {
-				by[d.Verdict] = append(by[d.Verdict], title(c.Label))
-			}
+		fmt.Fprintf(&b, "| %s tokens |", thousand(int(budget)))
+		by := r.byVerdict(budget)
+		for _, v := range []stats.Verdict{stats.Better, stats.NoDifference, stats.Worse} {
+			fmt.Fprintf(&b, " %s |", strings.Join(by[string(v)], ", "))
 		}
-		var says []string
-		for _, v := range []struct{ verdict, words string }{{string(stats.Better), "better than bm25"},
-			{string(stats.Worse), "worse"}, {string(stats.NoDifference), "no detectable difference"}} {
-			if list := by[v.verdict]; len(list) > 0 {
-				says = append(says, v.words+": "+strings.Join(list, " and "))
-			}
-		}
-		parts = append(parts, fmt.Sprintf("- **%s tokens**: %s.", thousand(int(budget)), strings.Join(says, "; ")))
+		b.WriteString("\n")
 	}
-	return strings.Join(parts, "\n") + "\n"
+	return b.String()
 }
 
 // costTable has what a recorded turn costs at the backend.
@@ -317,6 +356,19 @@ func (r *record) costTable() string {
 			fmt.Fprintf(&b, "| %s | %.2f | %s |\n", title(c.Label), c.Calls, thousand(int(math.Round(c.Bytes))))
 		}
 	}
+	return b.String()
+}
+
+// times has for each run how long it worked.
+func (r *record) times() string {
+	var b strings.Builder
+	b.WriteString("| run | minutes |\n|---|---|\n")
+	all := 0.0
+	for i := range r.Runs {
+		fmt.Fprintf(&b, "| `%s` | %.1f |\n", r.Runs[i].Name, r.Runs[i].Minutes)
+		all += r.Runs[i].Minutes
+	}
+	fmt.Fprintf(&b, "| together | %.1f |\n", all)
 	return b.String()
 }
 
@@ -367,8 +419,10 @@ func (r *record) files() (map[string][]byte, error) {
 	for name, text := range files {
 		out[filepath.Join("results", name)] = text
 	}
-	if out["results.md"], err = r.markdown(); err != nil {
-		return nil, err
+	for name, text := range map[string]string{"results.md": page, filepath.Join("reference", "results.md"): figures} {
+		if out[name], err = r.markdown(text); err != nil {
+			return nil, err
+		}
 	}
 	out[filepath.Join("results", recordFile)], err = r.text()
 	return out, err
@@ -380,11 +434,12 @@ func (r *record) publish(docs string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(docs, "results"), 0o755); err != nil {
-		return err
-	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(docs, name), text, 0o644); err != nil {
+		path := filepath.Join(docs, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return err
 		}
 	}

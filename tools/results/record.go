@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
+	"github.com/memhost/memhost/eval/journal"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/eval/score"
 	"github.com/memhost/memhost/eval/stats"
@@ -46,6 +48,9 @@ type runRecord struct {
 	// Head is the run's, as `memhost eval verify` prints it: of the lab, the pack and every journal.
 	Head      string `json:"head"`
 	LabSHA256 string `json:"lab_sha256"`
+	// Minutes is how long the run worked, by the times in its journals: without pauses of more than longestStep, in which
+	// it was stopped.
+	Minutes float64 `json:"minutes"`
 	// Reference is bm25's recall@tokens at the primary budget in this run, with which its columns are compared.
 	Reference   stats.Interval     `json:"bm25"`
 	Columns     []columnRecord     `json:"columns"`
@@ -152,6 +157,9 @@ func (w *workplace) add(r *record, x experiment, m *score.Metrics, t *score.Timi
 		PackSHA256: run.Pack.ContentSHA256, Tokenizer: m.Keys.Tokenizer, Conversations: m.Run.Pack.Counts.Clusters,
 		Events: m.Run.Pack.Counts.Events, Probes: m.Run.Pack.Counts.Probes}
 	out := runRecord{Name: x.name, Head: run.Head(), LabSHA256: run.LabSHA256}
+	if out.Minutes, err = minutes(run, w.path(x.name, "run")); err != nil {
+		return err
+	}
 	for i := range m.Columns {
 		c := &m.Columns[i]
 		if len(r.Runs) > 0 && c.Kind == "reference" { // random and evidence are those of the first run
@@ -180,6 +188,35 @@ func (w *workplace) add(r *record, x experiment, m *score.Metrics, t *score.Timi
 	r.Data = data
 	r.Runs = append(r.Runs, out)
 	return nil
+}
+
+// longestStep is the longest time between two lines of a run's journals that counts as work. Readiness and inventory take
+// ten to thirty seconds.
+const longestStep = time.Minute
+
+// minutes is how long a run worked, to a tenth.
+func minutes(run *rundir.Run, folder string) (float64, error) {
+	var at []time.Time
+	for _, c := range run.Cells {
+		for line, err := range journal.Read(filepath.Join(c.Folder(folder), journal.Name)) {
+			if err != nil {
+				return 0, err
+			}
+			t, err := time.Parse(time.RFC3339, line.At)
+			if err != nil {
+				return 0, err
+			}
+			at = append(at, t)
+		}
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	var worked time.Duration
+	for i := range at[1:] {
+		if step := at[i+1].Sub(at[i]); step <= longestStep {
+			worked += step
+		}
+	}
+	return math.Round(worked.Minutes()*10) / 10, nil
 }
 
 func (w *workplace) column(x experiment, c *score.Column, t *score.Timings) (*columnRecord, error) {

@@ -210,7 +210,10 @@ func TestARunIsMadePublishedAndComputedAgain(t *testing.T) {
 	require.NoError(t, err)
 	published, err := os.ReadFile(filepath.Join(docs, "results", recordFile))
 	require.NoError(t, err)
-	assert.NotContains(t, string(page)+string(published), "drawer", "no text of the data set is published")
+	every, err := os.ReadFile(filepath.Join(docs, "reference", "results.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(every), r.Runs[0].Head)
+	assert.NotContains(t, string(page)+string(every)+string(published), "drawer", "no text of the data set is published")
 	assert.Contains(t, string(page), "1.000 [1.000, 1.000]")
 
 	t.Run("a complete run is not made again", func(t *testing.T) {
