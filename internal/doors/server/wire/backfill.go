@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/wirejson"
-)
+import "github.com/memhost/memhost/abi"
 
 // BackfillRequest asks a running slot to fill another provider and then to let it serve. All fields except
 // EventsPerSecond and Given are as in SwapRequest.
@@ -35,48 +32,4 @@ func (x *BackfillRequest) Validate() error {
 	}
 	swap := x.Swap()
 	return swap.Validate()
-}
-
-// Encode implements abi.Encodable.
-func (x *BackfillRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	optional(e, "backend", x.Backend)
-	optional(e, "condition", x.Condition)
-	optional(e, "plugin", x.Plugin)
-	if len(x.Config) > 0 {
-		e.FieldStart("config")
-		e.Raw(x.Config)
-	}
-	if x.EventsPerSecond != 0 {
-		e.FieldStart("events_per_second")
-		e.Float64(x.EventsPerSecond)
-	}
-	if x.Given {
-		e.FieldStart("given")
-		e.Bool(true)
-	}
-	e.ObjEnd()
-}
-
-// Decode implements abi.Decodable.
-func (x *BackfillRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
-	*x = BackfillRequest{}
-	return readObject(d, m, []member{{"backend", text(&x.Backend)}, {"condition", text(&x.Condition)},
-		{"plugin", text(&x.Plugin)}, {"config", raw(&x.Config)}, {"events_per_second", decimal(&x.EventsPerSecond)},
-		{"given", flag(&x.Given)}})
-}
-
-// decimal decodes a number; null is 0.
-func decimal(to *float64) func(d *wirejson.Decoder) error {
-	return func(d *wirejson.Decoder) (err error) {
-		if d.Next() == wirejson.Null {
-			*to = 0
-			return d.Null()
-		}
-		if err := want(d, wirejson.Number, "a number"); err != nil {
-			return err
-		}
-		*to, err = d.Float64()
-		return err
-	}
 }

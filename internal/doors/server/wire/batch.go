@@ -22,24 +22,27 @@ func (x *RawBatch) Encode(e *wirejson.Encoder) {
 	e.ObjEnd()
 }
 
-// Decode implements abi.Decodable.
-func (x *RawBatch) Decode(d *wirejson.Decoder, m abi.Mode) error {
+// Decode implements abi.Decodable. The events are views of the input, which must outlive the batch. An error says too
+// little to be shown: that of abi.EventBatch names the field.
+func (x *RawBatch) Decode(d *wirejson.Decoder, _ abi.Mode) error {
 	*x = RawBatch{}
-	return readObject(d, m, []member{{"events", func(d *wirejson.Decoder) error {
+	if d.Next() != wirejson.Object {
+		return errNoBatch
+	}
+	return d.Obj(func(d *wirejson.Decoder, key string) error {
+		if key != "events" || d.Next() != wirejson.Array {
+			return errNoBatch
+		}
 		x.Events = nil
-		if d.Next() == wirejson.Null {
-			return d.Null()
-		}
-		if err := want(d, wirejson.Array, "an array"); err != nil {
-			return err
-		}
 		return d.Arr(func(d *wirejson.Decoder) error {
-			event, err := d.Raw() // a view of the body, which outlives the batch
+			event, err := d.Raw()
 			x.Events = append(x.Events, abi.Raw(event))
 			return err
 		})
-	}}})
+	})
 }
+
+var errNoBatch = abi.NewError(abi.CodeInvalidArgument, "want an object with events, an array")
 
 // EventIDOf returns the id of an event that does not decode, "" without an id that is a string.
 func EventIDOf(event abi.Raw) string {

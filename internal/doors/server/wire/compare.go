@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // MaxCompared is the most providers that one comparison asks.
@@ -37,34 +36,6 @@ func (x *CompareRequest) Validate() error {
 	return under("scope", x.Scope.Validate())
 }
 
-// Encode implements abi.Encodable.
-func (x *CompareRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("scope")
-	x.Scope.Encode(e)
-	e.FieldStart("query")
-	e.Str(x.Query)
-	list(e, "providers", x.Providers)
-	if x.MaxTokens != 0 {
-		number(e, "max_tokens", x.MaxTokens)
-	}
-	e.ObjEnd()
-}
-
-// Decode implements abi.Decodable.
-func (x *CompareRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
-	*x = CompareRequest{}
-	return readObject(d, m, []member{
-		{"scope", func(d *wirejson.Decoder) error { return x.Scope.Decode(d, m) }}, {"query", text(&x.Query)},
-		{"providers", func(d *wirejson.Decoder) error {
-			err := texts(&x.Providers)(d)
-			if x.Providers == nil {
-				x.Providers = []string{}
-			}
-			return err
-		}}, {"max_tokens", integer(&x.MaxTokens)}})
-}
-
 // Comparison has the answers of other memories to one question.
 type Comparison struct {
 	// Events counts the events of the scope's archive with which each memory was filled, LeftOut those that it was not:
@@ -87,15 +58,6 @@ type ComparedAnswer struct {
 	Error  *abi.Error `json:"error,omitempty"`
 }
 
-// Encode implements abi.Encodable.
-func (x *Comparison) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	number(e, "events", x.Events)
-	number(e, "left_out", x.LeftOut)
-	objects(e, "answers", x.Answers)
-	e.ObjEnd()
-}
-
 // Take sets the context and its figures from a result.
 func (x *ComparedAnswer) Take(result *abi.RetrieveResult) {
 	x.FormattedContext = result.FormattedContext
@@ -105,25 +67,4 @@ func (x *ComparedAnswer) Take(result *abi.RetrieveResult) {
 			x.Tokens = *t.TokenCount
 		}
 	}
-}
-
-// Encode implements abi.Encodable.
-func (x *ComparedAnswer) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("provider")
-	e.Str(x.Provider)
-	if x.Shadow {
-		e.FieldStart("shadow")
-		e.Bool(true)
-	}
-	e.FieldStart("formatted_context")
-	e.Str(x.FormattedContext)
-	number(e, "tokens", x.Tokens)
-	milliseconds(e, "latency_ms", x.LatencyMS)
-	milliseconds(e, "fill_ms", x.FillMS)
-	if x.Error != nil {
-		e.FieldStart("error")
-		x.Error.Encode(e)
-	}
-	e.ObjEnd()
 }

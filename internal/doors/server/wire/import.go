@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/wirejson"
-)
+import "github.com/memhost/memhost/abi"
 
 // MaxImport is the largest file that POST /v1/import takes, in bytes.
 const MaxImport = 256 << 20
@@ -73,51 +70,6 @@ type ImportProgress struct {
 	Error *abi.Error `json:"error,omitempty"`
 }
 
-// Encode implements abi.Encodable.
-func (x *ImportCheck) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	optional(e, "confirmation", x.Confirmation)
-	optional(e, "source", x.Source)
-	e.FieldStart("title")
-	e.Str(x.Title)
-	number(e, "talks", x.Talks)
-	number(e, "events", x.Events)
-	number(e, "messages", x.Messages)
-	optional(e, "first", x.First)
-	optional(e, "last", x.Last)
-	list(e, "left_out", x.LeftOut)
-	number(e, "cannot_be_read", x.CannotBeRead)
-	list(e, "problems", x.Problems)
-	objects(e, "scopes", x.Scopes)
-	e.FieldStart("needs_scope")
-	e.Bool(x.NeedsScope)
-	e.ObjEnd()
-}
-
-// Encode implements abi.Encodable.
-func (x *ImportConfirm) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("confirmation")
-	e.Str(x.Confirmation)
-	if x.Scope != nil {
-		e.FieldStart("scope")
-		x.Scope.Encode(e)
-	}
-	e.ObjEnd()
-}
-
-// Decode implements abi.Decodable.
-func (x *ImportConfirm) Decode(d *wirejson.Decoder, m abi.Mode) error {
-	*x = ImportConfirm{}
-	return readObject(d, m, []member{{"confirmation", text(&x.Confirmation)}, {"scope", func(d *wirejson.Decoder) error {
-		if d.Next() == wirejson.Null {
-			return d.Null()
-		}
-		x.Scope = new(abi.MemoryScope)
-		return x.Scope.Decode(d, m)
-	}}})
-}
-
 // Validate checks that there is a confirmation, and the scope.
 func (x *ImportConfirm) Validate() error {
 	if x.Confirmation == "" {
@@ -127,22 +79,4 @@ func (x *ImportConfirm) Validate() error {
 		return nil
 	}
 	return under("scope", x.Scope.Validate())
-}
-
-// Encode implements abi.Encodable.
-func (x *ImportProgress) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("state")
-	e.Str(x.State)
-	number(e, "events", x.Events)
-	number(e, "recorded", x.Recorded)
-	number(e, "known", x.Known)
-	number(e, "not_kept", x.NotKept)
-	number(e, "failed", x.Failed)
-	list(e, "problems", x.Problems)
-	if x.Error != nil {
-		e.FieldStart("error")
-		x.Error.Encode(e)
-	}
-	e.ObjEnd()
 }

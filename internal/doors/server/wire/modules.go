@@ -1,20 +1,10 @@
 package wire
 
-import (
-	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/wirejson"
-)
+import "github.com/memhost/memhost/abi"
 
 // ModuleList lists the program's modules.
 type ModuleList struct {
 	Modules []Module `json:"modules"`
-}
-
-// Encode implements abi.Encodable.
-func (x *ModuleList) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	objects(e, "modules", x.Modules)
-	e.ObjEnd()
 }
 
 // Module is what is known about a module without running it.
@@ -34,27 +24,4 @@ type Module struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Manifest is the module's own: its providers, origins, routes and config_schema.
 	Manifest abi.Raw `json:"manifest"`
-}
-
-// Encode implements abi.Encodable.
-func (x *Module) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("name")
-	e.Str(x.Name)
-	e.FieldStart("version")
-	e.Str(x.Version)
-	e.FieldStart("sha256")
-	e.Str(x.SHA256)
-	number(e, "bytes", x.Bytes)
-	e.FieldStart("engine")
-	e.Str(x.Engine)
-	list(e, "powers", x.Powers)
-	list(e, "operations", x.Operations)
-	list(e, "capabilities", x.Capabilities)
-	if len(x.Warnings) > 0 {
-		list(e, "warnings", x.Warnings)
-	}
-	e.FieldStart("manifest")
-	e.Raw(x.Manifest)
-	e.ObjEnd()
 }

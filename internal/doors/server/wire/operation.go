@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"github.com/memhost/memhost/abi/wirejson"
-
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/report"
 )
@@ -39,38 +37,4 @@ type OperationLine struct {
 	Step *report.RunStep `json:"step,omitempty"`
 	// Missed counts the lines that were left out here.
 	Missed int64 `json:"missed,omitempty"`
-}
-
-// Encode implements abi.Encodable.
-func (x *OperationLine) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("kind")
-	e.Str(x.Kind)
-	e.FieldStart("at")
-	e.Str(x.At)
-	optional(e, "operation", x.Operation)
-	optional(e, "provider", x.Provider)
-	optional(e, "origin", x.Origin)
-	optional(e, "code", x.Code)
-	milliseconds(e, "latency_ms", x.LatencyMS)
-	milliseconds(e, "backend_ms", x.BackendMS)
-	milliseconds(e, "plugin_ms", x.PluginMS)
-	if len(x.IO) > 0 {
-		objects(e, "io", x.IO)
-	}
-	if x.Step != nil {
-		e.FieldStart("step")
-		x.Step.Encode(e)
-	}
-	if x.Missed != 0 {
-		number(e, "missed", x.Missed)
-	}
-	e.ObjEnd()
-}
-
-func milliseconds(e *wirejson.Encoder, name string, value float64) {
-	if value != 0 {
-		e.FieldStart(name)
-		e.Float64(value)
-	}
 }

@@ -1,25 +1,12 @@
 package wire
 
-import (
-	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/wirejson"
-)
+import "github.com/memhost/memhost/abi"
 
 // RunList is the evaluation runs in the operator's folder, the newest first.
 type RunList struct {
 	Runs []Run `json:"runs"`
 	// LeftOut counts the runs that are not listed.
 	LeftOut int64 `json:"left_out,omitempty"`
-}
-
-// Encode implements abi.Encodable.
-func (x *RunList) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	objects(e, "runs", x.Runs)
-	if x.LeftOut != 0 {
-		number(e, "left_out", x.LeftOut)
-	}
-	e.ObjEnd()
 }
 
 // Run is an evaluation run as described by its run.json and metrics.json. Its texts do not come from the slot.
@@ -41,43 +28,12 @@ type Run struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Encode implements abi.Encodable.
-func (x *Run) Encode(e *wirejson.Encoder) {
-	flag := func(name string, value bool) {
-		e.FieldStart(name)
-		e.Bool(value)
-	}
-	e.ObjStart()
-	e.FieldStart("name")
-	e.Str(x.Name)
-	optional(e, "title", x.Title)
-	optional(e, "begun_at", x.BegunAt)
-	flag("complete", x.Complete)
-	list(e, "providers", x.Providers)
-	number(e, "probes", x.Probes)
-	objects(e, "verdicts", x.Verdicts)
-	flag("report", x.Report)
-	optional(e, "problem", x.Problem)
-	e.ObjEnd()
-}
-
 // RunVerdict is a check with its outcome.
 type RunVerdict struct {
 	Name string `json:"name"`
 	// Outcome is good, bad or open.
 	Outcome string `json:"outcome"`
 	Detail  string `json:"detail,omitempty"`
-}
-
-// Encode implements abi.Encodable.
-func (x *RunVerdict) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("name")
-	e.Str(x.Name)
-	e.FieldStart("outcome")
-	e.Str(x.Outcome)
-	optional(e, "detail", x.Detail)
-	e.ObjEnd()
 }
 
 // RunReportRequest names a run whose report to open.
@@ -94,30 +50,8 @@ func (x *RunReportRequest) Validate() error {
 	return nil
 }
 
-// Encode implements abi.Encodable.
-func (x *RunReportRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("name")
-	e.Str(x.Name)
-	e.ObjEnd()
-}
-
-// Decode implements abi.Decodable.
-func (x *RunReportRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
-	*x = RunReportRequest{}
-	return readObject(d, m, []member{{"name", text(&x.Name)}})
-}
-
 // RunReport says where a report is.
 type RunReport struct {
 	// Path works once, within a minute.
 	Path string `json:"path"`
-}
-
-// Encode implements abi.Encodable.
-func (x *RunReport) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	e.FieldStart("path")
-	e.Str(x.Path)
-	e.ObjEnd()
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/memhost/memhost/abi"
-	"github.com/memhost/memhost/abi/wirejson"
 )
 
 // SwapRequest asks a running slot to exchange its provider.
@@ -31,24 +30,4 @@ func (x *SwapRequest) Validate() error {
 		return abi.NewError(abi.CodeInvalidArgument, "config: want an object")
 	}
 	return nil
-}
-
-// Encode implements abi.Encodable.
-func (x *SwapRequest) Encode(e *wirejson.Encoder) {
-	e.ObjStart()
-	optional(e, "backend", x.Backend)
-	optional(e, "condition", x.Condition)
-	optional(e, "plugin", x.Plugin)
-	if len(x.Config) > 0 {
-		e.FieldStart("config")
-		e.Raw(x.Config)
-	}
-	e.ObjEnd()
-}
-
-// Decode implements abi.Decodable.
-func (x *SwapRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
-	*x = SwapRequest{}
-	return readObject(d, m, []member{{"backend", text(&x.Backend)}, {"condition", text(&x.Condition)},
-		{"plugin", text(&x.Plugin)}, {"config", raw(&x.Config)}})
 }
