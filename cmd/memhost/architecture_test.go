@@ -180,6 +180,27 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
+// TestPagesBeginWithCommandsAndEndWithProblems: a page about a job begins with commands and ends with what can go
+// wrong. docs/README.md is a list of pages, docs/results.md a report.
+func TestPagesBeginWithCommandsAndEndWithProblems(t *testing.T) {
+	n := 0
+	eachFile(t, ".md", func(name string) {
+		dir, base := path.Split(name)
+		if dir != "docs/" && dir != "docs/backends/" || base == "README.md" || base == "results.md" {
+			return
+		}
+		n++
+		page, err := os.ReadFile(filepath.Join(repository, name))
+		require.NoError(t, err)
+		start, _, _ := strings.Cut(string(page), "\n## ")
+		assert.Contains(t, start, "\n```", "%s begins without commands", name)
+		prose := codeBlock.ReplaceAllString(string(page), "")
+		last := prose[strings.LastIndex(prose, "\n## ")+1:]
+		assert.True(t, strings.HasPrefix(last, "## What can go wrong\n"), "%s ends without what can go wrong", name)
+	})
+	require.Greater(t, n, 20)
+}
+
 // TestLinksBetweenPagesWork checks every relative link on every Markdown page, including fragments.
 func TestLinksBetweenPagesWork(t *testing.T) {
 	eachFile(t, ".md", func(name string) {
