@@ -86,9 +86,8 @@ func (t Target) withDefaults() Target {
 			func(name string) string {
 				return "I have a cat. The name of my cat is " + name + ", please remember that."
 			},
-			func(name string) string {
-				return "By the way, " + name + " is what my cat is called, and I love my cat."
-			},
+			// With the question's own words, for a backend that leaves out what is not like the question.
+			func(name string) string { return "What is my cat called? My cat is called " + name + "." },
 		}}
 	}
 	return t
