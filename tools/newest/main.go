@@ -85,11 +85,13 @@ func run(ctx context.Context, root, only string, update, kit bool, out io.Writer
 		return false, err
 	}
 	defer os.RemoveAll(dir)
+	newest := map[string]string{}
 	for _, b := range chosen {
 		now, err := b.interfaceOf(ctx, filepath.Join(dir, b.name))
 		if err != nil {
 			return changed, fmt.Errorf("%s: %w", b.name, err)
 		}
+		newest[b.project] = strings.Replace(first(now), " ", "==", 1)
 		file := filepath.Join(root, "tools", "newest", "snapshot", b.name+".txt")
 		before, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -110,7 +112,7 @@ func run(ctx context.Context, root, only string, update, kit bool, out io.Writer
 	if !kit {
 		return changed, nil
 	}
-	return changed, runKits(ctx, root, dir, chosen, out)
+	return changed, runKits(ctx, root, dir, chosen, newest, out)
 }
 
 func first(text string) string {
@@ -188,9 +190,9 @@ func entries(text string) (list []string) {
 	return list
 }
 
-// runKits resolves each list of requirements with the newest versions of everything in it, and runs tools/live with
-// them. All are run, whatever the first of them says.
-func runKits(ctx context.Context, root, dir string, chosen []backend, out io.Writer) error {
+// runKits resolves each list of requirements with the newest release of the backend, pinned in newest, and the newest
+// versions of the rest that go with it. Then it runs tools/live with them. All are run, whatever the first of them says.
+func runKits(ctx context.Context, root, dir string, chosen []backend, newest map[string]string, out io.Writer) error {
 	lists := filepath.Join(dir, "requirements")
 	if err := os.MkdirAll(lists, 0o755); err != nil {
 		return err
@@ -202,7 +204,7 @@ func runKits(ctx context.Context, root, dir string, chosen []backend, out io.Wri
 			if err != nil {
 				return err
 			}
-			resolved, err := resolve(ctx, projects(string(pins)))
+			resolved, err := resolve(ctx, projects(string(pins), newest))
 			if err != nil {
 				return fmt.Errorf("requirements of %s: %w", name, err)
 			}
@@ -224,12 +226,15 @@ func runKits(ctx context.Context, root, dir string, chosen []backend, out io.Wri
 	return failed
 }
 
-// projects are the packages of a list of pins, without their versions.
-func projects(pins string) (list []string) {
+// projects are the packages of a list of pins without their versions, but for the ones that newest pins. Without
+// that, pip takes an old backend that asks for little, to have the newest of all else.
+func projects(pins string, newest map[string]string) (list []string) {
 	for line := range strings.Lines(pins) {
 		project, _, pinned := strings.Cut(strings.TrimSpace(line), "==")
 		switch limit := limits[project]; {
 		case !pinned || strings.HasPrefix(project, "#"):
+		case newest[project] != "":
+			list = append(list, newest[project])
 		case limit != "":
 			list = append(list, limit)
 		default:

@@ -76,5 +76,6 @@ func TestSnapshotsAreOfThePinnedVersions(t *testing.T) {
 }
 
 func TestPinsBecomeProjects(t *testing.T) {
-	assert.Equal(t, []string{"mem0ai", "neo4j<6"}, projects("# a list\nmem0ai==2.2.1\nneo4j==5.28.8\n"))
+	assert.Equal(t, []string{"mem0ai==2.3.0", "neo4j<6", "pydantic"},
+		projects("# a list\nmem0ai==2.2.1\nneo4j==5.28.8\npydantic==2.14.3\n", map[string]string{"mem0ai": "mem0ai==2.3.0"}))
 }
