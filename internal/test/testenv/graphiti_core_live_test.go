@@ -24,9 +24,10 @@ func TestLive_graphiti_core(t *testing.T) {
 	for _, receipts := range []string{"sync", "queued"} {
 		t.Run("kept nothing/"+receipts, func(t *testing.T) {
 			keptNothing(t, g.Backend(), "graphiti", map[string]any{"receipts": receipts}, map[string]llm.Fault{
-				"prose":              {Purpose: "graphiti.entities", Mode: llm.Prose},
-				"cut JSON":           {Purpose: "graphiti.entities", Mode: llm.CutAnswer},
-				"the embedder fails": {Purpose: "embeddings", Mode: llm.Status, Status: 400},
+				"prose":               {Purpose: "graphiti.entities", Mode: llm.Prose},
+				"cut JSON":            {Purpose: "graphiti.entities", Mode: llm.CutAnswer},
+				"prose for the facts": {Purpose: "graphiti.edges", Mode: llm.Prose},
+				"the embedder fails":  {Purpose: "embeddings", Mode: llm.Status, Status: 400},
 			})
 		})
 	}
