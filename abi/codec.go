@@ -81,23 +81,23 @@ func AppendJSON[V Encodable](dst []byte, v V) []byte {
 // invalid_argument; the message starts with the path of the field, as in `messages[1].content: want a string, got a
 // number`, or says where data stops being JSON.
 func Unmarshal[V Decodable](data []byte, v V) error {
-	return unmarshal(bounded(data).Copying(), data, v, Lenient)
+	return unmarshal(limitedDecoder(data).Copying(), data, v, Lenient)
 }
 
 // UnmarshalOwned is Unmarshal without copies: v refers to data, which must not change afterwards.
 func UnmarshalOwned[V Decodable](data []byte, v V) error {
-	return unmarshal(bounded(data), data, v, Lenient)
+	return unmarshal(limitedDecoder(data), data, v, Lenient)
 }
 
 // UnmarshalStrict reads a request. An unknown field is an error that suggests the nearest known one, or lists them all.
 // Bytes that are not UTF-8 are an error too.
 func UnmarshalStrict[V Decodable](data []byte, v V) error {
-	return unmarshalStrict(bounded(data).Copying(), data, v)
+	return unmarshalStrict(limitedDecoder(data).Copying(), data, v)
 }
 
 // UnmarshalStrictOwned is UnmarshalStrict without copies: strings in v refer to data, which must not change afterwards.
 func UnmarshalStrictOwned[V Decodable](data []byte, v V) error {
-	return unmarshalStrict(bounded(data), data, v)
+	return unmarshalStrict(limitedDecoder(data), data, v)
 }
 
 func unmarshalStrict[V Decodable](d *wirejson.Decoder, data []byte, v V) error {
@@ -108,9 +108,9 @@ func unmarshalStrict[V Decodable](d *wirejson.Decoder, data []byte, v V) error {
 }
 
 // ValidJSON reports whether data is one JSON value no deeper than MaxDepth.
-func ValidJSON(data []byte) bool { return bounded(data).Validate() == nil }
+func ValidJSON(data []byte) bool { return limitedDecoder(data).Validate() == nil }
 
-func bounded(data []byte) *wirejson.Decoder { return wirejson.DecodeBytes(data).Limit(MaxDepth) }
+func limitedDecoder(data []byte) *wirejson.Decoder { return wirejson.DecodeBytes(data).Limit(MaxDepth) }
 
 func unmarshal[V Decodable](d *wirejson.Decoder, data []byte, v V, m Mode) error {
 	return finish(d, data, v.Decode(d, m))

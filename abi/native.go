@@ -111,7 +111,7 @@ func (x *NativeDecl) ReadCommand() (*NativeCommand, error) {
 func checkNativeDecls(list string, decls []NativeDecl) *Error {
 	for i := range decls {
 		if e := decls[i].check(); e != nil {
-			return under(list+indexPath(i), e)
+			return prependPath(list+indexPath(i), e)
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func (x *NativeDecl) check() *Error {
 	}
 	if x.Show != nil {
 		if e := x.Show.check(); e != nil {
-			return under("show", e)
+			return prependPath("show", e)
 		}
 	}
 	if x.Failed != nil {

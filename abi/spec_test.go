@@ -86,7 +86,8 @@ func TestRequiredFieldsAreThoseOfTheSpecification(t *testing.T) {
 	require.Empty(t, RequiredFields(OpSetMode))
 }
 
-// TestTheMinimalGuestOfTheSpecificationWorks runs testdata/minimal.wasm, made of the text beside it by
+// TestTheMinimalGuestOfTheSpecificationWorks runs testdata/minimal.wasm, which this command made from the text file
+// next to it:
 //
 //	wasm-as minimal.wat -o minimal.wasm
 func TestTheMinimalGuestOfTheSpecificationWorks(t *testing.T) {

@@ -136,7 +136,7 @@ type Evidence struct {
 }
 
 // Shown is a half-open range of bytes of formatted_context: the item's own words, without the list mark, label or date
-// before them. Whole is false where the text was cut.
+// before them. Whole is false if the text was cut.
 //
 //	formatted_context  <memory-context backend="mem0" scope="r/p">\n- The cat is called Zorvex.\n</memory-context>
 //	shown              {"start": 46, "end": 71, "whole": true}

@@ -23,7 +23,7 @@ func (x *EventBatch) Validate() error {
 	}
 	for i := range x.Events {
 		if e := x.Events[i].check(); e != nil {
-			return under("events"+indexPath(i), e)
+			return prependPath("events"+indexPath(i), e)
 		}
 	}
 	return nil
@@ -35,13 +35,13 @@ func (x *RetrieveRequest) Validate() error {
 		return e
 	}
 	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	if e := checkID("session_id", x.SessionID); e != nil {
 		return e
 	}
 	if e := x.Budget.check(); e != nil {
-		return under("budget", e)
+		return prependPath("budget", e)
 	}
 	if e := checkLabels(x.Scenario, x.Context, x.Attribute); e != nil {
 		return e
@@ -66,10 +66,10 @@ func (x *FormatRequest) Validate() error {
 		return e
 	}
 	if e := x.Budget.check(); e != nil {
-		return under("budget", e)
+		return prependPath("budget", e)
 	}
 	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (x *AdapterMode) Validate() error {
 	}
 	if x.Scope != nil {
 		if e := x.Scope.check(); e != nil {
-			return under("scope", e)
+			return prependPath("scope", e)
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (x *MemoryFeedback) Validate() error {
 		return e
 	}
 	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	if e := checkID("session_id", x.SessionID); e != nil {
 		return e
@@ -109,7 +109,7 @@ func (x *MemoryFeedback) Validate() error {
 	}
 	for i := range x.History {
 		if e := x.History[i].check(); e != nil {
-			return under("history"+indexPath(i), e)
+			return prependPath("history"+indexPath(i), e)
 		}
 	}
 	for i, id := range x.NativeIDs {
@@ -123,7 +123,7 @@ func (x *MemoryFeedback) Validate() error {
 // Validate checks that the request has exactly one of native_id, event_id, and from with to.
 func (x *ProvenanceRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	if e := checkText("native_id", x.NativeID); e != nil {
 		return e
@@ -146,7 +146,7 @@ func (x *ProvenanceRequest) Validate() error {
 // Validate checks that the request has exactly one of event_ids, session_id, from with to, and native_ids.
 func (x *ForgetRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	if givenOf(len(x.EventIDs) > 0, x.SessionID != "", x.From != "" || x.To != "", len(x.NativeIDs) > 0) != 1 {
 		return NewError(CodeInvalidArgument, "want exactly one of event_ids, session_id, from with to, and native_ids")
@@ -213,7 +213,7 @@ func (x *NativeMutation) Validate() error {
 // Validate checks scope and timeout.
 func (x *ReadinessRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	if x.TimeoutMS < 0 {
 		return invalid("timeout_ms", "negative")
@@ -224,7 +224,7 @@ func (x *ReadinessRequest) Validate() error {
 // Validate checks the scope.
 func (x *InventoryRequest) Validate() error {
 	if e := x.Scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (x *MemoryEvent) check() *Error {
 	}
 	for i := range x.Messages {
 		if e := x.Messages[i].check(); e != nil {
-			return under("messages"+indexPath(i), e)
+			return prependPath("messages"+indexPath(i), e)
 		}
 	}
 	if e := checkLabels(x.Scenario, x.Context, x.Attribute); e != nil {
@@ -303,7 +303,7 @@ func (x *Message) check() *Error {
 	}
 	for i := range x.ToolCalls {
 		if e := x.ToolCalls[i].check(); e != nil {
-			return under("tool_calls"+indexPath(i), e)
+			return prependPath("tool_calls"+indexPath(i), e)
 		}
 	}
 	return nil
@@ -336,7 +336,7 @@ func (x *ContextBudget) check() *Error {
 
 func checkNative(scope *MemoryScope, name string, params map[string]Raw) *Error {
 	if e := scope.check(); e != nil {
-		return under("scope", e)
+		return prependPath("scope", e)
 	}
 	if e := checkWord("name", name); e != nil {
 		return e
@@ -437,8 +437,8 @@ func invalid(path, problem string) *Error { return NewError(CodeInvalidArgument,
 
 func timeError(path string, err error) *Error { return invalid(path, AsError(err).Message) }
 
-// under prepends a path to the path in e's message.
-func under(path string, e *Error) *Error {
+// prependPath prepends a path to the path in e's message.
+func prependPath(path string, e *Error) *Error {
 	e.Message = joinPath(path, e.Message)
 	return e
 }

@@ -67,7 +67,7 @@ func (x *ModuleManifest) checkProviders() *Error {
 		}
 		for j := range p.KindWhen {
 			if e := p.KindWhen[j].check(); e != nil {
-				return under(at+".kind_when"+indexPath(j), e)
+				return prependPath(at+".kind_when"+indexPath(j), e)
 			}
 		}
 	}

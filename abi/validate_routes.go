@@ -30,7 +30,7 @@ func (x *ModuleManifest) checkRoutes() *Error {
 			e = r.checkBolt()
 		}
 		if e != nil {
-			return under(at, e)
+			return prependPath(at, e)
 		}
 		if e := checkOneOf(at+".class", string(r.Class), string(ClassRead), string(ClassWrite),
 			string(ClassAdmin)); e != nil {

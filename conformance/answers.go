@@ -59,7 +59,7 @@ func checkAnswers(b *bench) {
 			continue
 		}
 		b.part(c.op, "an answer of "+strings.TrimSuffix(c.op, "_found")+" keeps to the contract", func() outcome {
-			return kept(c.try())
+			return judgeAnswer(c.try())
 		})
 	}
 	b.part("declared", "each declared query that requires no parameter is answered, in the form that its show declares",
@@ -72,15 +72,15 @@ func checkAnswers(b *bench) {
 	})
 }
 
-// kept judges an answer. Any other error than a breach is for the other clauses.
-func kept(err error) outcome {
+// judgeAnswer judges an answer. Any other error than a breach is for the other clauses.
+func judgeAnswer(err error) outcome {
 	switch e := abi.AsError(err); {
 	case e == nil:
 		return passed("it does")
 	case e.Reason == abi.ReasonContractBreach:
 		return failed("%v", err)
 	default:
-		return aside("answered the error %v", err)
+		return notChecked("answered the error %v", err)
 	}
 }
 
@@ -99,8 +99,8 @@ func (b *bench) recordTwo(s abi.MemoryScope) error {
 		switch {
 		case r.Error != nil:
 			return r.Error
-		case malformed(r.Receipt) != nil:
-			return malformed(r.Receipt)
+		case malformedReceipt(r.Receipt) != nil:
+			return malformedReceipt(r.Receipt)
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (b *bench) recordTwo(s abi.MemoryScope) error {
 func (b *bench) declaredAnswers(s abi.MemoryScope) outcome {
 	c, err := b.slot.Capabilities(b.ctx)
 	if err != nil {
-		return aside("capabilities: %v", err)
+		return notChecked("capabilities: %v", err)
 	}
 	asked := 0
 	for i := range c.NativeQueries {
@@ -133,12 +133,13 @@ func (b *bench) declaredAnswers(s abi.MemoryScope) outcome {
 		}
 	}
 	if asked == 0 {
-		return aside("no declared query can be asked without parameters")
+		return notChecked("no declared query can be asked without parameters")
 	}
 	return passed("%d queries", asked)
 }
 
-// unlike says how an answer differs from the form in which its declaration says that it can be shown, "" if it does not.
+// unlike says how an answer differs from the form in which its declaration says that it can be shown, "" if it does
+// not.
 func unlike(show *abi.ShowDecl, answer abi.Raw) string {
 	if show == nil {
 		return ""

@@ -16,8 +16,8 @@ import (
 type question struct {
 	scope abi.MemoryScope
 	query string
-	// silent is why the provider has nothing to say there.
-	silent *outcome
+	// noAnswer is why the provider has nothing to say there.
+	noAnswer *outcome
 }
 
 // speaking finds a question for the clauses about answers. extra are texts to record along with the fact.
@@ -30,19 +30,19 @@ func (b *bench) speaking(s abi.MemoryScope, extra ...string) question {
 		for _, text := range extra {
 			if _, err := b.record(b.ctx, b.event(s, text)); err != nil {
 				o := refused("record_event", err)
-				q.silent = &o
+				q.noAnswer = &o
 				return q
 			}
 		}
-		q.silent = b.wait(s)
+		q.noAnswer = b.wait(s)
 	case o.verdict == NotApplicable && b.kit.target.Known != nil:
 		q.scope, q.query = b.kit.target.Known.Scope, b.kit.target.Known.Query
 	case o.verdict == NotApplicable:
 		silent := lacking("nothing is retained, and the target names no scope that has something to say from the " +
 			"beginning (Target.Known; on the command line memory.scope)")
-		q.silent = &silent
+		q.noAnswer = &silent
 	default:
-		q.silent = o
+		q.noAnswer = o
 	}
 	return q
 }
@@ -70,9 +70,9 @@ func checkBudget(b *bench) {
 	b.part("stable", "format_context gives the same string for the same result, budget and scope",
 		func() outcome { return b.stable(q) })
 	b.part("applied", "budget_applied says of every field how it took effect, and what was sent stands in the recorded "+
-		"request", func() outcome { return b.applied(q) })
+		"request", func() outcome { return b.checkBudgetUse(q) })
 	b.part("shown", "shown says where an item's own words are in the formatted context, and format_context says it too",
-		func() outcome { return b.shown(q) })
+		func() outcome { return b.checkShown(q) })
 	b.part("labels", "in the compact frame the label mN names the Nth evidence that is shown", func() outcome {
 		return b.frameLabels(q)
 	})
@@ -87,12 +87,12 @@ func checkBudget(b *bench) {
 		}
 		return b.groups(q)
 	})
-	b.part("unforged", "a text that closes the element forges nothing", func() outcome { return b.unforged(q, hostile) })
+	b.part("unforged", "a text that closes the element forges nothing", func() outcome { return b.checkForgery(q, hostile) })
 }
 
 func (b *bench) fits(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	full, err := b.retrieve(q.request(abi.ContextBudget{}))
 	if err != nil {
@@ -117,8 +117,8 @@ func (b *bench) fits(q question) outcome {
 }
 
 func (b *bench) names(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	r, err := b.retrieve(q.request(abi.ContextBudget{}))
 	switch {
@@ -138,8 +138,8 @@ func (b *bench) names(q question) outcome {
 }
 
 func (b *bench) stable(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	for _, budget := range []abi.ContextBudget{{}, {MaxTokens: limit(60)}, {MaxItems: limit(2), MaxTokens: limit(200)}} {
 		r, err := b.retrieve(q.request(budget))
@@ -161,10 +161,10 @@ func (b *bench) stable(q question) outcome {
 // beforeShown is the reason for a module whose evidence never says where an item is shown.
 const beforeShown = "no evidence has shown: the module is from before there was any"
 
-// shown holds the places that evidence names to its texts, for the answers of retrieve and of format_context.
-func (b *bench) shown(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+// checkShown holds the places that evidence names to its texts, for the answers of retrieve and of format_context.
+func (b *bench) checkShown(q question) outcome {
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	count := 0
 	for _, budget := range []abi.ContextBudget{{}, {MaxTokens: limit(120)}} {
@@ -181,7 +181,7 @@ func (b *bench) shown(q question) outcome {
 				continue
 			}
 			count++
-			if why := misplaced(r.FormattedContext, &e); why != "" {
+			if why := placeProblem(r.FormattedContext, &e); why != "" {
 				return failed("evidence %d: %s", i, why)
 			}
 			if len(again.Evidence) != len(r.Evidence) || again.Evidence[i].Shown == nil || *again.Evidence[i].Shown != *e.Shown {
@@ -190,14 +190,14 @@ func (b *bench) shown(q question) outcome {
 		}
 	}
 	if count == 0 {
-		return aside(beforeShown)
+		return notChecked(beforeShown)
 	}
 	return passed("%d items are where they are said to be", count)
 }
 
-// misplaced says what is wrong with the place where an item is said to be shown, "" for nothing. Blanks and the
+// placeProblem says what is wrong with the place where an item is said to be shown, "" for nothing. Blanks and the
 // backslashes of escaping do not count.
-func misplaced(text string, e *abi.Evidence) string {
+func placeProblem(text string, e *abi.Evidence) string {
 	s, open := e.Shown, int64(strings.IndexByte(text, '\n')+1)
 	if s.Start < open || s.End < s.Start || s.End > int64(len(text)-len("</"+abi.ContextTag+">")) {
 		return fmt.Sprintf("bytes %d to %d are not within the element", s.Start, s.End)
@@ -225,11 +225,11 @@ func blanksAway() (pairs []string) {
 
 // idsHidden records a turn under an id and in a session that no text has, and looks for them.
 func (b *bench) idsHidden(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	if q.query != b.kit.target.Probe.Question {
-		return aside("what is recorded is not shown")
+		return notChecked("what is recorded is not shown")
 	}
 	e := b.event(q.scope, b.kit.target.Probe.Wordings[0](b.kit.names.name()))
 	e.EventID, e.SessionID, e.TurnID = "answer-"+b.kit.names.name(), "session-"+b.kit.names.name(),
@@ -245,7 +245,7 @@ func (b *bench) idsHidden(q question) outcome {
 		return refused("retrieve", err)
 	}
 	if !slices.ContainsFunc(r.Evidence, func(e abi.Evidence) bool { return e.Shown != nil }) {
-		return aside(beforeShown)
+		return notChecked(beforeShown)
 	}
 	for _, id := range []string{e.EventID, e.SessionID, e.TurnID} {
 		if strings.Contains(strings.ToLower(r.FormattedContext), strings.ToLower(id)) {
@@ -262,10 +262,10 @@ func (b *bench) idsHidden(q question) outcome {
 	return passed("%s, its session and its turn are not in the formatted context", e.EventID)
 }
 
-// applied compares what the trace says of the budget with the native requests.
-func (b *bench) applied(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+// checkBudgetUse compares what the trace says of the budget with the native requests.
+func (b *bench) checkBudgetUse(q question) outcome {
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	budget := abi.ContextBudget{MinTokens: limit(17), MaxTokens: limit(811), MaxItems: limit(2)}
 	asked := map[string]int64{"min_tokens": 17, "max_tokens": 811, "max_items": 2}
@@ -369,9 +369,9 @@ func (b *bench) limitsHold(sent []exchange) *outcome {
 	return nil
 }
 
-func (b *bench) unforged(q question, hostile string) outcome {
-	if q.silent != nil {
-		return *q.silent
+func (b *bench) checkForgery(q question, hostile string) outcome {
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	r, err := b.retrieve(q.request(abi.ContextBudget{}))
 	switch {

@@ -18,11 +18,11 @@ const (
 // fills checks a budget of tokens: either everything fits in, or the trace says what ended the context. A missing fact
 // counts only if a query by its own words finds it, which proves that it is stored.
 func (b *bench) fills(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	if q.query != b.kit.target.Probe.Question {
-		return aside("what is recorded is not shown")
+		return notChecked("what is recorded is not shown")
 	}
 	s, tell := b.many(), b.kit.target.Probe.Wordings[0]
 	missing := make([]string, manyFacts)
@@ -49,7 +49,7 @@ func (b *bench) fills(q question) outcome {
 	said := fmt.Sprintf("%d of %d facts are shown, in %d of %d tokens", manyFacts-len(missing), manyFacts,
 		*r.Trace.TokenCount,
 		roomForAll)
-	switch why, o := ended(r, sent, roomForAll); {
+	switch why, o := endReason(r, sent, roomForAll); {
 	case len(missing) == 0:
 		return passed("%s", said)
 	case o != nil:
@@ -57,7 +57,7 @@ func (b *bench) fills(q question) outcome {
 	case why != "":
 		return passed("%s: %s", said, why)
 	case !slices.ContainsFunc(r.Evidence, func(e abi.Evidence) bool { return e.Shown != nil }):
-		return aside(beforeShown) // and so from before budgets reached retrieval
+		return notChecked(beforeShown) // and so from before budgets reached retrieval
 	}
 	for _, name := range missing[:min(3, len(missing))] {
 		own, err := ask(tell(name))
@@ -77,8 +77,9 @@ func shows(r *abi.RetrieveResult, name string) bool {
 	return strings.Contains(strings.ToLower(r.FormattedContext), strings.ToLower(name))
 }
 
-// ended is, for a budget of tokens, the trace's reason why a context is not longer, "" for no reason. The outcome is set if the reason is false.
-func ended(r *abi.RetrieveResult, sent []exchange, room int64) (why string, o *outcome) {
+// endReason is, for a budget of tokens, the trace's reason why a context is not longer, "" for no reason. The outcome
+// is set if the reason is false.
+func endReason(r *abi.RetrieveResult, sent []exchange, room int64) (why string, o *outcome) {
 	t := r.Trace
 	if *t.TokenCount > room/2 {
 		return "the budget is in use", nil

@@ -20,8 +20,8 @@ func readsOnly(ctx context.Context, call host.NativeCall, send next) (host.Nativ
 	return send(ctx)
 }
 
-// classes checks that routes of class "read" only read. While no other route may pass, a turn is recorded and a scope is
-// reset; the backend must not change.
+// classes checks that routes of class "read" only read. While no other route may pass, a turn is recorded and a scope
+// is reset; the backend must not change.
 //
 // A second host looks at the backend. Its data folder is empty, so it sees what the backend holds and nothing that the
 // plugin keeps in the host's state: a model that is asked, or a look-up, changes nothing there.
@@ -38,32 +38,32 @@ func (b *bench) classes() outcome {
 	look.wrote(s) // its first generation is cleaned up too
 	before, err := look.ask(s)
 	if err != nil {
-		return refused("retrieve in "+where(s)+", on an empty data folder", err)
+		return refused("retrieve in "+scopeName(s)+", on an empty data folder", err)
 	}
 	held, _ := look.inventory(s)
 
-	told, heard := b.tellReadsOnly(s)
-	if o := look.asItWas(s, kept, before, held, told, heard, "record_event"); o.verdict != Pass {
+	told, heard := b.recordWithReadsOnly(s)
+	if o := look.checkUnchangedScope(s, kept, before, held, told, heard, "record_event"); o.verdict != Pass {
 		return o
 	}
 	mark := b.wire.mark()
 	b.wire.during(readsOnly, func() { _, _ = b.slot.ResetScope(b.ctx, s) }) // whatever it answers: clause 6 judges that
-	heard = answered(b.wire.since(mark))
-	if o := look.asItWas(s, kept, before, held, nil, heard, "reset_scope"); o.verdict != Pass {
+	heard = answeredCalls(b.wire.since(mark))
+	if o := look.checkUnchangedScope(s, kept, before, held, nil, heard, "reset_scope"); o.verdict != Pass {
 		return o
 	}
 	if !holds(before, kept.name) {
 		if o := control(kept); o != nil && o.verdict != NotApplicable {
 			return *o
 		}
-		return aside("what is recorded is kept by the host: another data folder does not find it in the backend")
+		return notChecked("what is recorded is kept by the host: another data folder does not find it in the backend")
 	}
 	return passed("record_event and reset_scope changed nothing in the backend")
 }
 
-// tellReadsOnly records a turn, and gives feedback where the provider takes it, with only reads let through. names are
-// what was said, heard the calls that the backend answered.
-func (b *bench) tellReadsOnly(s abi.MemoryScope) (names []string, heard []exchange) {
+// recordWithReadsOnly records a turn, and sends feedback if the provider accepts it, while only reads may pass. names
+// are the recorded names, heard the calls that the backend answered.
+func (b *bench) recordWithReadsOnly(s abi.MemoryScope) (names []string, heard []exchange) {
 	mark := b.wire.mark()
 	turn, feedback := b.kit.names.name(), b.kit.names.name()
 	wording := b.kit.target.Probe.Wordings[0]
@@ -74,26 +74,26 @@ func (b *bench) tellReadsOnly(s abi.MemoryScope) (names []string, heard []exchan
 			_, _ = b.slot.ApplyFeedback(b.ctx, &abi.MemoryFeedback{FeedbackID: e.EventID + "-feedback", Scope: s,
 				SessionID: e.SessionID, Timestamp: e.Timestamp, Text: wording(feedback)})
 		}
-		// A queue gets its time, where a read can have filled it.
-		if heard = answered(b.wire.since(mark)); carried(heard, turn) || carried(heard, feedback) {
+		// If a read can have filled a queue, the queue gets its time.
+		if heard = answeredCalls(b.wire.since(mark)); anyCarries(heard, turn) || anyCarries(heard, feedback) {
 			_ = b.wait(s)
 		}
 	})
 	return []string{turn, feedback}, heard
 }
 
-// asItWas checks that the backend is unchanged after an operation during which only reads could pass.
+// checkUnchangedScope checks that the backend is unchanged after an operation during which only reads could pass.
 //
-// kept is a fact from before the operation, before the answer that may hold it, held the inventory then (nil: none can be
-// taken). told are texts that must not be found now, and heard the calls that passed.
-func (r *rig) asItWas(s abi.MemoryScope, kept *plantedFact, before *abi.RetrieveResult, held *abi.Inventory, told []string,
+// kept is a fact from before the operation, before the answer that may hold it, held the inventory then (nil: none can
+// be taken). told are texts that must not be found now, and heard the calls that passed.
+func (r *rig) checkUnchangedScope(s abi.MemoryScope, kept *plantedFact, before *abi.RetrieveResult, held *abi.Inventory, told []string,
 	heard []exchange, op string) outcome {
 	if o := r.wait(s); o != nil {
 		return *o
 	}
 	now, err := r.ask(s)
 	if err != nil {
-		return refused("retrieve in "+where(s)+" after "+op, err)
+		return refused("retrieve in "+scopeName(s)+" after "+op, err)
 	}
 	for _, name := range told {
 		if holds(now, name) {
@@ -131,12 +131,12 @@ func distinct(list []exchange) string {
 	return strings.Join(names, ", ")
 }
 
-// answered are the calls that the backend took.
-func answered(list []exchange) []exchange {
+// answeredCalls are the calls that the backend took.
+func answeredCalls(list []exchange) []exchange {
 	return slices.DeleteFunc(list, func(x exchange) bool { return x.answered == 0 })
 }
 
-// carried reports whether one of the calls holds a text.
-func carried(list []exchange, text string) bool {
+// anyCarries reports whether one of the calls holds a text.
+func anyCarries(list []exchange, text string) bool {
 	return slices.ContainsFunc(list, func(x exchange) bool { return x.carries(text) })
 }

@@ -188,7 +188,8 @@ func TestAManifestThatLiesIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestALateWriteThatCanDoubleIsANote: settle_ms below the deadline of record_event, where a default stands for either.
+// TestALateWriteThatCanDoubleIsANote: settle_ms below the deadline of record_event, with the default for either if it
+// is absent.
 func TestALateWriteThatCanDoubleIsANote(t *testing.T) {
 	for _, tt := range []struct {
 		settle, deadline int64

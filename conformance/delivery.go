@@ -19,7 +19,7 @@ import (
 type baseline struct {
 	// writes is how many native calls carry it, mentions how often raw holds its name.
 	writes, mentions int
-	silent           *outcome
+	noAnswer         *outcome
 }
 
 // checkDelivery is clause 12.
@@ -35,7 +35,7 @@ func checkDelivery(b *bench) {
 		{"after_commit", "the host is killed when a turn was delivered, before its caller knew", true, true},
 	} {
 		b.part(c.name, c.words+": nothing is lost, and nothing doubled that is not announced", func() outcome {
-			return b.killed(c, u)
+			return b.checkKilled(c, u)
 		})
 	}
 	b.part("late", "the backend takes a turn when its client has gone: nothing is doubled that is not announced",
@@ -137,7 +137,7 @@ func (b *bench) baseline() baseline {
 	mark := b.wire.mark()
 	p := b.plant(b.scope("usual", "p"))
 	if o := control(p); o != nil {
-		return baseline{silent: o}
+		return baseline{noAnswer: o}
 	}
 	return baseline{writes: writesOf(b.wire.since(mark), p.name) / len(p.events),
 		mentions: mentions(p.found, p.name) / len(p.events)}
@@ -207,19 +207,20 @@ func copyFolder(from, to string) error {
 }
 
 // afterSettling is a clock on which every request that was ever sent has landed or never will, as the manifest promises
-// by settle_ms (30 s where it says nothing).
+// by settle_ms (30 s without it).
 func (b *bench) afterSettling() func() time.Time {
 	ahead := max(30*time.Second, time.Duration(b.kit.module.Manifest.SettleMS)*time.Millisecond) + time.Minute
 	return func() time.Time { return b.kit.options.Now().Add(ahead) }
 }
 
-// killed records a turn on a host that is killed while it does so, and again on a host that opens the same data folder.
-func (b *bench) killed(c crash, u baseline) outcome {
-	if u.silent != nil {
-		return *u.silent
+// checkKilled records a turn on a host that is killed while it does so, and again on a host that opens the same data
+// folder.
+func (b *bench) checkKilled(c crash, u baseline) outcome {
+	if u.noAnswer != nil {
+		return *u.noAnswer
 	}
 	if u.writes == 0 && !c.kept {
-		return aside("no native call carries a turn: state and receipt are committed in one transaction")
+		return notChecked("no native call carries a turn: state and receipt are committed in one transaction")
 	}
 	s := b.scope(c.name, "p")
 	old, err := b.open(filepath.Join(b.kit.dir, "12-"+c.name), 2, nil)
@@ -276,11 +277,11 @@ func (r *rig) leave() {
 	r.close()
 }
 
-// counted reports whether a turn is there once. writes is how often it was sent and taken. Where the receipt says that
-// this is not known, even after every request has landed, both is allowed.
+// counted reports whether a turn is there once. writes is how often it was sent and taken. If the receipt says, even
+// after every request has landed, that the outcome is unknown, both are allowed.
 func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.WriteReceipt, u baseline,
 	writes int) outcome {
-	if !announced(receipt) {
+	if !isUncertain(receipt) {
 		if o := r.wait(s); o != nil {
 			return *o
 		}
@@ -291,7 +292,7 @@ func (b *bench) counted(r *rig, s abi.MemoryScope, name string, receipt *abi.Wri
 	}
 	doubled := writes > u.writes && mentions(result, name) > u.mentions
 	switch {
-	case announced(receipt):
+	case isUncertain(receipt):
 		return passed("announced: %s, there %d times, sent and taken %d times", receipt.Status,
 			mentions(result, name)/max(1, u.mentions), writes)
 	case doubled:
@@ -325,10 +326,10 @@ func (b *bench) recordedAgain(r *rig, dir string, e *abi.MemoryEvent, s abi.Memo
 // lateCommit lets a turn arrive when the host has given up on it, and after it was recorded again.
 func (b *bench) lateCommit(u baseline) outcome {
 	switch {
-	case u.silent != nil:
-		return *u.silent
+	case u.noAnswer != nil:
+		return *u.noAnswer
 	case u.writes == 0:
-		return aside("no native call carries a turn: there is nothing that could be late")
+		return notChecked("no native call carries a turn: there is nothing that could be late")
 	}
 	s := b.scope("latecommit", "p")
 	dir := filepath.Join(b.kit.dir, "12-late")
@@ -353,7 +354,7 @@ func (b *bench) lateCommit(u baseline) outcome {
 		h.release(b.ctx)
 		return failed("uncertain, and yet called a duplicate, which is known to have arrived")
 	}
-	if err == nil && writesOf(b.wire.since(mark), name) > 0 && !announced(second) {
+	if err == nil && writesOf(b.wire.since(mark), name) > 0 && !isUncertain(second) {
 		h.release(b.ctx)
 		return failed("sent again while the first request could still land, and the receipt says %s", second.Status)
 	}
@@ -364,10 +365,10 @@ func (b *bench) lateCommit(u baseline) outcome {
 // partCommit lets the second of several native calls of a turn fail.
 func (b *bench) partCommit(u baseline) outcome {
 	switch {
-	case u.silent != nil:
-		return *u.silent
+	case u.noAnswer != nil:
+		return *u.noAnswer
 	case u.writes < 2:
-		return aside("%d native calls carry a turn: it is there as a whole, or not at all", u.writes)
+		return notChecked("%d native calls carry a turn: it is there as a whole, or not at all", u.writes)
 	}
 	s := b.scope("partial", "p")
 	dir := filepath.Join(b.kit.dir, "12-partial")

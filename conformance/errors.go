@@ -72,10 +72,10 @@ type injection struct {
 	hits  int
 	// changes counts those of the hits that are no reads.
 	changes int
-	// kept is what must be found once the backend is well again; without it what came of the operation is wrong.
-	kept *plantedFact
-	// said is what was answered last.
-	said []byte
+	// mustFind is what must be found once the backend is well again; without it what came of the operation is wrong.
+	mustFind *plantedFact
+	// lastAnswer is what was answered last.
+	lastAnswer []byte
 }
 
 // intercept implements host.Interceptor.
@@ -118,7 +118,7 @@ func (f *injection) intercept(ctx context.Context, call host.NativeCall, send ne
 	default:
 		answer.Body = []byte(`{"error": "` + marker + `", "detail": "` + marker + `", "message": "` + marker + `"}`)
 	}
-	f.said = answer.Body
+	f.lastAnswer = answer.Body
 	return answer, nil
 }
 
@@ -257,10 +257,10 @@ func (b *bench) struckAll(op, words string, list []injected, do func(context.Con
 			struckOnes++
 			switch {
 			case err != nil:
-				if o := typed(op, f, hit, abi.AsError(err)); o != nil {
+				if o := checkErrorType(op, f, hit, abi.AsError(err)); o != nil {
 					return *o
 				}
-			case came != "" && !b.keptAll(hit):
+			case came != "" && !b.hasAllAccepted(hit):
 				return failed("%s under %s came to %s", op, f.name, came)
 			}
 		}
@@ -271,8 +271,8 @@ func (b *bench) struckAll(op, words string, list []injected, do func(context.Con
 	})
 }
 
-// typed checks an error against what its fault allows; nil when it is right.
-func typed(op string, f injected, hit *injection, e *abi.Error) *outcome {
+// checkErrorType checks an error against what its fault allows; nil when it is right.
+func checkErrorType(op string, f injected, hit *injection, e *abi.Error) *outcome {
 	bad := func(format string, args ...any) *outcome {
 		o := failed("%s under %s: %s (got %v)", op, f.name, fmt.Sprintf(format, args...), e)
 		return &o
@@ -304,7 +304,7 @@ func typed(op string, f injected, hit *injection, e *abi.Error) *outcome {
 		if e.Native.Body == "" {
 			return bad("native.body is empty")
 		}
-	case !repeats(e.Native.Body, hit.said):
+	case !repeats(e.Native.Body, hit.lastAnswer):
 		return bad("native.body is not what the backend said: %q", short(e.Native.Body, 200))
 	case f.status >= 400 && !bolt && *e.Native.Status != int64(f.status):
 		return bad("native.status is %d, the backend said %d", *e.Native.Status, f.status)
@@ -314,14 +314,14 @@ func typed(op string, f injected, hit *injection, e *abi.Error) *outcome {
 	return nil
 }
 
-// keptAll reports whether what was accepted under a fault is there: a fault that met reads alone, such as the calls of an
-// embedding model, need not keep a provider from storing a turn in the host's state.
-func (b *bench) keptAll(hit *injection) bool {
-	return hit.kept != nil && hit.changes == 0 && b.foundBy(hit.kept.scope, hit.kept.name)
+// hasAllAccepted reports whether everything that was accepted under a fault can be found. A fault that hit only reads,
+// such as the calls of an embedding model, need not prevent a provider from storing a turn in the host's state.
+func (b *bench) hasAllAccepted(hit *injection) bool {
+	return hit.mustFind != nil && hit.changes == 0 && b.foundBy(hit.mustFind.scope, hit.mustFind.name)
 }
 
-// strikeRecord records a new turn under a fault. If the fault hides whether a write was done, the receipt may say so. A receipt that
-// warns is right if the fault met no write and the turn is found later.
+// strikeRecord records a new turn under a fault. If the fault hides whether a write was done, the receipt may say so. A
+// receipt that warns is right if the fault met no write and the turn is found later.
 func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *injection) (string, error) {
 	return func(ctx context.Context, hit *injection) (string, error) {
 		name := b.kit.names.name()
@@ -333,14 +333,14 @@ func (b *bench) strikeRecord(s abi.MemoryScope) func(context.Context, *injection
 			return "", nil
 		}
 		if len(r.Warnings) > 0 {
-			hit.kept = &plantedFact{scope: s, name: name}
+			hit.mustFind = &plantedFact{scope: s, name: name}
 		}
 		return fmt.Sprintf("the receipt %s, warnings %q", r.Status, r.Warnings), nil
 	}
 }
 
-// strikeRetrieve asks for what was planted. An answer is right if it holds that, says that it is degraded, and warns: the
-// provider has another way to find it.
+// strikeRetrieve asks for what was planted. An answer is right if it holds that, says that it is degraded, and warns:
+// the provider has another way to find it.
 func (b *bench) strikeRetrieve(p *plantedFact) func(context.Context, *injection) (string, error) {
 	return func(ctx context.Context, _ *injection) (string, error) {
 		r, err := b.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: p.scope,
@@ -390,7 +390,7 @@ func (b *bench) unknownNames(s abi.MemoryScope) outcome {
 		}
 	}
 	if tried == 0 {
-		return aside("the provider has neither queries nor mutations")
+		return notChecked("the provider has neither queries nor mutations")
 	}
 	return passed("refused")
 }
@@ -408,7 +408,7 @@ func (b *bench) oneRoute(s abi.MemoryScope) outcome {
 		}
 	}
 	if len(routes) < 2 {
-		return aside("a question takes %d routes", len(routes))
+		return notChecked("a question takes %d routes", len(routes))
 	}
 	for _, f := range someFaults("500", faultDropped) {
 		for _, route := range routes {

@@ -36,7 +36,7 @@ func checkForget(b *bench) {
 	if end.verdict != Pass {
 		return
 	}
-	b.part("retrieve", "what was forgotten is in no retrieval", func() outcome { return b.forgotten(gone, receipt) })
+	b.part("retrieve", "what was forgotten is in no retrieval", func() outcome { return b.checkForgotten(gone, receipt) })
 	b.part("others", "other events of the scope, and the same ids in another scope, are still there", func() outcome {
 		for _, p := range []*plantedFact{kept, elsewhere} {
 			result, err := b.ask(p.scope)
@@ -44,7 +44,7 @@ func checkForget(b *bench) {
 			case err != nil:
 				return refused("retrieve", err)
 			case p.found != nil && !holds(result, p.name):
-				return failed("%s was not to be forgotten, and is not found in %s any more", p.name, where(p.scope))
+				return failed("%s was not to be forgotten, and is not found in %s any more", p.name, scopeName(p.scope))
 			}
 		}
 		if o := control(kept, elsewhere); o != nil {
@@ -118,8 +118,8 @@ func (b *bench) forgetBehind(p *plantedFact) outcome {
 	return passed("refused, with no native call")
 }
 
-// forgotten looks for a fact in a retrieval.
-func (b *bench) forgotten(p *plantedFact, receipt *abi.ForgetReceipt) outcome {
+// checkForgotten looks for a fact in a retrieval.
+func (b *bench) checkForgotten(p *plantedFact, receipt *abi.ForgetReceipt) outcome {
 	if o := b.wait(p.scope); o != nil {
 		return *o
 	}

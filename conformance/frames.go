@@ -13,19 +13,19 @@ var frameLabel = regexp.MustCompile(`(?:^|\n)m([0-9]+)[ \n]`)
 // frameLabels compares the labels of a compact context with the evidence. A module from before there were frames writes
 // none.
 func (b *bench) frameLabels(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	config := b.kit.target.Provider
 	if config.Frame != abi.FrameCompact && (config.Frame != "" || config.Profile == abi.ProfileSourceDesign) {
-		return aside("the frame is not compact")
+		return notChecked("the frame is not compact")
 	}
 	r, err := b.retrieve(q.request(abi.ContextBudget{}))
 	if err != nil {
 		return refused("retrieve", err)
 	}
 	if !frameLabel.MatchString(r.FormattedContext) {
-		return aside("the context has no labels: it is of a module from before there were any")
+		return notChecked("the context has no labels: it is of a module from before there were any")
 	}
 	n, labelled := 0, map[int]bool{}
 	for i, e := range r.Evidence {
@@ -49,8 +49,8 @@ func (b *bench) frameLabels(q question) outcome {
 
 // frame checks the counts of the trace.
 func (b *bench) frame(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	all, err := b.retrieve(q.request(abi.ContextBudget{}))
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *bench) frame(q question) outcome {
 	}
 	t := all.Trace
 	if t.FrameTokens == nil || t.TokenCount == nil || all.FormattedContext == "" {
-		return aside("the trace has no frame_tokens")
+		return notChecked("the trace has no frame_tokens")
 	}
 	shown := int64(0)
 	for _, e := range all.Evidence {

@@ -17,10 +17,10 @@ const leastUsed = 60
 
 // groups asks for half of what there is, where one group of items is empty, and where all others are: the items are
 // taken out of the backend's answers on their way to the provider. A budget is for what there is, so that what an empty
-// group would have had goes to the others. Where there are no groups, the items are one.
+// group would have had goes to the others. Without groups, all items count as one.
 func (b *bench) groups(q question) outcome {
-	if q.silent != nil {
-		return *q.silent
+	if q.noAnswer != nil {
+		return *q.noAnswer
 	}
 	all, err := b.retrieve(q.request(abi.ContextBudget{MaxTokens: limit(roomForAll)}))
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *bench) groups(q question) outcome {
 			}
 			var used int64
 			var o *outcome
-			b.wire.during(leaving(away), func() { used, o = b.uses(q) })
+			b.wire.during(dropItems(away), func() { used, o = b.uses(q) })
 			if o != nil {
 				o.reason = fmt.Sprintf("group %q is %s: %s", name, state, o.reason)
 				return *o
@@ -56,7 +56,8 @@ func (b *bench) groups(q question) outcome {
 	return passed("used of half of what all would take: %s", strings.Join(told, "; "))
 }
 
-// uses asks for a context of half of the tokens that all items would take, and gives how much of it is used, in percent.
+// uses asks for a context of half of the tokens that all items would take, and gives how much of it is used, in
+// percent.
 func (b *bench) uses(q question) (int64, *outcome) {
 	whole, err := b.retrieve(q.request(abi.ContextBudget{MaxTokens: limit(roomForAll)}))
 	if err != nil {
@@ -88,7 +89,7 @@ func (b *bench) uses(q question) (int64, *outcome) {
 		return used, nil // what is left out is too long for what is left
 	case shown == came:
 		// Fewer were asked for than there was room for, unless the trace says why.
-		if why, o := ended(half, b.wire.since(mark), room); o != nil || why != "" {
+		if why, o := endReason(half, b.wire.since(mark), room); o != nil || why != "" {
 			return used, o
 		}
 	}
@@ -117,8 +118,8 @@ func itemsByGroup(r *abi.RetrieveResult) (items map[string][]any, names []string
 	return items, names
 }
 
-// leaving takes values out of every list of the backend's answers to reads.
-func leaving(away []any) host.Interceptor {
+// dropItems takes values out of every list of the backend's answers to reads.
+func dropItems(away []any) host.Interceptor {
 	return func(ctx context.Context, call host.NativeCall, send next) (host.NativeAnswer, error) {
 		answer, err := send(ctx)
 		body, ok := decode(answer.Body)
@@ -126,7 +127,7 @@ func leaving(away []any) host.Interceptor {
 			return answer, err
 		}
 		removed := 0
-		body = filtered(body, away, &removed)
+		body = withoutItems(body, away, &removed)
 		if text, err := json.Marshal(body); err == nil && removed > 0 {
 			answer.Body = text
 		}
@@ -134,12 +135,12 @@ func leaving(away []any) host.Interceptor {
 	}
 }
 
-// filtered is a value whose lists have no item that is one of away.
-func filtered(value any, away []any, removed *int) any {
+// withoutItems is a value whose lists have no item that is one of away.
+func withoutItems(value any, away []any, removed *int) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
-			v[key] = filtered(inner, away, removed)
+			v[key] = withoutItems(inner, away, removed)
 		}
 	case []any:
 		kept := slices.DeleteFunc(v, func(x any) bool {
@@ -147,7 +148,7 @@ func filtered(value any, away []any, removed *int) any {
 		})
 		*removed += len(v) - len(kept)
 		for i := range kept {
-			kept[i] = filtered(kept[i], away, removed)
+			kept[i] = withoutItems(kept[i], away, removed)
 		}
 		return kept
 	}

@@ -36,7 +36,7 @@ func (b *bench) ownAgents() outcome {
 		s.AgentID = id[1]
 		scopes = append(scopes, s)
 	}
-	return r.apart(r.plantAll(scopes))
+	return r.checkApart(r.plantAll(scopes))
 }
 
 // ownNamespaces tells a fact under another namespace of the operator, and asks for it in the same scope without that.
@@ -56,9 +56,9 @@ func (b *bench) ownNamespaces() outcome {
 		result, err := look.in.ask(s)
 		switch {
 		case err != nil:
-			return refused("retrieve in "+where(s), err)
+			return refused("retrieve in "+scopeName(s), err)
 		case holds(result, look.other.name):
-			return failed("%s found %s, which was told %s", where(s), look.other.name, look.what)
+			return failed("%s found %s, which was told %s", scopeName(s), look.other.name, look.what)
 		}
 	}
 	if o := control(here, there); o != nil && o.verdict != NotApplicable {
@@ -67,19 +67,19 @@ func (b *bench) ownNamespaces() outcome {
 	return passed("the same scope under two namespaces, each found its own fact")
 }
 
-// apart wants each fact to be found in its own scope and in no other.
-func (r *rig) apart(facts []*plantedFact) outcome {
+// checkApart requires that each fact is found in its own scope and in no other.
+func (r *rig) checkApart(facts []*plantedFact) outcome {
 	for _, p := range facts {
 		if p.trouble != nil {
 			return *p.trouble
 		}
 		result, err := r.ask(p.scope)
 		if err != nil {
-			return refused("retrieve in "+where(p.scope), err)
+			return refused("retrieve in "+scopeName(p.scope), err)
 		}
 		for _, other := range facts {
 			if other != p && holds(result, other.name) {
-				return failed("%s found %s, which was told in %s", where(p.scope), other.name, where(other.scope))
+				return failed("%s found %s, which was told in %s", scopeName(p.scope), other.name, scopeName(other.scope))
 			}
 		}
 	}

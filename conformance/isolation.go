@@ -54,29 +54,29 @@ func checkIsolation(b *bench) {
 		mine := facts[at : at+len(g.scopes)]
 		at += len(g.scopes)
 		b.part(strings.ReplaceAll(g.name, "-", "_"), "each scope finds its own fact and no other's: "+g.name,
-			func() outcome { return b.eachApart(mine, facts) })
+			func() outcome { return b.checkEachApart(mine, facts) })
 	}
 	b.part("agents", "where agent_id is a part of the scope, agents share nothing", b.ownAgents)
 	b.part("namespaces", "installations of different namespaces share nothing", b.ownNamespaces)
 }
 
-// eachApart wants each of mine to find its own fact and no other one.
-func (b *bench) eachApart(mine, all []*plantedFact) outcome {
+// checkEachApart requires that each of mine finds its own fact and no other.
+func (b *bench) checkEachApart(mine, all []*plantedFact) outcome {
 	for _, p := range mine {
 		if p.trouble != nil {
 			return *p.trouble
 		}
 		result, err := b.ask(p.scope)
 		if err != nil {
-			return refused("retrieve in "+where(p.scope), err)
+			return refused("retrieve in "+scopeName(p.scope), err)
 		}
 		for _, other := range all {
 			if other != p && holds(result, other.name) {
-				return failed("%s found %s, which was told in %s", where(p.scope), other.name, where(other.scope))
+				return failed("%s found %s, which was told in %s", scopeName(p.scope), other.name, scopeName(other.scope))
 			}
 		}
 		if p.found != nil && !holds(result, p.name) {
-			return failed("%s lost %s when other scopes were written", where(p.scope), p.name)
+			return failed("%s lost %s when other scopes were written", scopeName(p.scope), p.name)
 		}
 	}
 	if o := control(mine...); o != nil {
@@ -102,7 +102,7 @@ func checkConcurrency(b *bench) {
 			}
 		}
 		b.part(poolPart(pool), fmt.Sprintf("callers of several scopes at once do not mix, with %d instances", pool),
-			func() outcome { return b.together(r, pool) })
+			func() outcome { return b.checkConcurrent(r, pool) })
 	}
 	b.part("order", "one scope's writes are sent in their order", b.inOrder)
 	b.part("moment", "what was found stays found while the scope is written", b.whileWritten)
@@ -126,7 +126,7 @@ func (b *bench) whileWritten() outcome {
 				// These turns are unlike the question: a provider that shows its best three items still shows the fact.
 				e := b.event(p.scope, "I bought a kettle from "+b.kit.names.name()+".")
 				if _, err := b.record(b.ctx, e); err != nil {
-					found[n] = refused("record_event in "+where(p.scope), err)
+					found[n] = refused("record_event in "+scopeName(p.scope), err)
 					return
 				}
 			}
@@ -142,10 +142,10 @@ func (b *bench) whileWritten() outcome {
 			result, err := b.ask(p.scope)
 			switch {
 			case err != nil:
-				found[n] = refused("retrieve in "+where(p.scope)+" while it is written", err)
+				found[n] = refused("retrieve in "+scopeName(p.scope)+" while it is written", err)
 				return
 			case !holds(result, p.name):
-				found[n] = failed("%s did not find %s while it was written, and did before", where(p.scope), p.name)
+				found[n] = failed("%s did not find %s while it was written, and did before", scopeName(p.scope), p.name)
 				return
 			}
 		}
@@ -162,9 +162,9 @@ func (b *bench) whileWritten() outcome {
 
 func poolPart(pool int) string { return fmt.Sprintf("pool_%d", pool) }
 
-// together records and asks in several scopes at once, with the same session and question, so that only the scope keeps
-// them apart.
-func (b *bench) together(r *rig, pool int) outcome {
+// checkConcurrent records and asks in several scopes at once, with the same session and question, so that only the
+// scope keeps them apart.
+func (b *bench) checkConcurrent(r *rig, pool int) outcome {
 	const scopes, rounds = 4, 3
 	session := b.session()
 	facts := make([]*plantedFact, scopes)
@@ -175,17 +175,17 @@ func (b *bench) together(r *rig, pool int) outcome {
 		result, err := r.retrieve(&abi.RetrieveRequest{Query: b.kit.target.Probe.Question, Scope: p.scope,
 			SessionID: session})
 		if err != nil {
-			found[n] = refused("retrieve in "+where(p.scope), err)
+			found[n] = refused("retrieve in "+scopeName(p.scope), err)
 			return
 		}
 		for _, other := range facts {
 			if other != p && holds(result, other.name) {
-				found[n] = failed("%s found %s, which was told in %s at the same time", where(p.scope), other.name,
-					where(other.scope))
+				found[n] = failed("%s found %s, which was told in %s at the same time", scopeName(p.scope), other.name,
+					scopeName(other.scope))
 			}
 		}
 		if p.found != nil && !holds(result, p.name) && found[n].verdict == "" {
-			found[n] = failed("%s did not find its own fact while others asked", where(p.scope))
+			found[n] = failed("%s did not find its own fact while others asked", scopeName(p.scope))
 		}
 	})
 	for _, o := range found {
@@ -244,7 +244,7 @@ func (b *bench) inOrder() outcome {
 		}
 	}
 	if len(order) == 0 {
-		return aside("no native call carries the turns: they are kept by the host, one after another")
+		return notChecked("no native call carries the turns: they are kept by the host, one after another")
 	}
 	next := 0
 	for _, n := range order {

@@ -89,11 +89,11 @@ func anywhere(value any, ok func(any) bool) bool {
 	return false
 }
 
-// within is anywhere, also in JSON inside a text.
-func within(value any, ok func(any) bool) bool {
+// anywhereInside is anywhere, also in JSON inside a text.
+func anywhereInside(value any, ok func(any) bool) bool {
 	return anywhere(value, func(v any) bool {
 		if text, isText := v.(string); isText && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) {
-			if inner, isJSON := decode([]byte(text)); isJSON && within(inner, ok) {
+			if inner, isJSON := decode([]byte(text)); isJSON && anywhereInside(inner, ok) {
 				return true
 			}
 		}

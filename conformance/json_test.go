@@ -13,7 +13,7 @@ func TestFormsAndInnerJSONAreRead(t *testing.T) {
 	}
 	item, _ := decode([]byte(`{"metadata": "{\"at\": [\"2026-03-01T10:30:00+01:00\"]}"}`))
 	for want, is := range map[string]bool{"2026-03-01T09:30:00Z": true, "2026-03-01T10:30:00Z": false} {
-		if within(item, func(v any) bool { return sameTime(v, want) }) != is {
+		if anywhereInside(item, func(v any) bool { return sameTime(v, want) }) != is {
 			t.Errorf("%s is found: %v", want, !is)
 		}
 	}

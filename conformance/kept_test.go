@@ -55,7 +55,7 @@ func TestATurnThatLeavesInReadsAndIsLostIsFound(t *testing.T) {
 		if _, isError, err := enter(&question); err != nil || isError {
 			return nil, false, fmt.Errorf("the question failed: %w", err)
 		}
-		r := madeUp(turn)
+		r := inventedReceipt(turn)
 		r.Trace = &abi.Trace{BackendName: "tiny", Consistency: "committed"}
 		return abi.Marshal(r), false, nil
 	}
@@ -101,7 +101,7 @@ func accepts(warning string) host.GuestInterceptor {
 		if err := abi.Unmarshal(e.Body, turn); err != nil {
 			return nil, false, err
 		}
-		r := madeUp(turn)
+		r := inventedReceipt(turn)
 		r.Trace = &abi.Trace{BackendName: "tiny", Consistency: "committed"}
 		if warning != "" {
 			r.Warnings = []string{warning}
@@ -110,8 +110,8 @@ func accepts(warning string) host.GuestInterceptor {
 	}
 }
 
-// TestRawOfTheProvidersOwnState: beside native calls raw may be the provider's own state, and not a copy of an answer under
-// another name.
+// TestRawOfTheProvidersOwnState: beside native calls raw may be the provider's own state, and not a copy of an answer
+// under another name.
 func TestRawOfTheProvidersOwnState(t *testing.T) {
 	result := &abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "state",
 		Body: abi.Raw(`[{"id":"m1","text":"My cat is called Zorvexum."}]`)}}},

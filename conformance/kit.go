@@ -49,7 +49,7 @@ func clauses() []clause {
 		{14, "Every answer has its required fields, and its words, counts, ranks and pointers are the contract's",
 			checkAnswers},
 		{15, "A provider that claims forget removes what it is asked to, and nothing else", checkForget},
-		{16, "What people say, in any alphabet, form and order, is taken, whole", checkSaid},
+		{16, "What people say, in any alphabet, form and order, is taken, whole", checkUtterances},
 	}
 }
 
@@ -68,8 +68,9 @@ type kit struct {
 // Run checks a provider, clause by clause.
 //
 // What the provider does wrong is a verdict, not an error. When the run cannot go on, because the backend is not there
-// any more or ctx ended, the report is returned along with the error: it has what was seen until then, and Ended says why there
-// is no more. A clause that was not looked at is missing in it, and what failed for want of a backend is inconclusive.
+// any more or ctx ended, the report is returned along with the error: it has what was seen until then, and Ended says
+// why there is no more. A clause that was not looked at is missing in it, and what failed for want of a backend is
+// inconclusive.
 //
 // Errors: invalid_argument for a target or options that make no sense (without a report), any error of opening the
 // provider, and timeout when ctx ended.
@@ -151,7 +152,8 @@ func chooseClauses(numbers []int) ([]clause, error) {
 	return slices.DeleteFunc(all, func(c clause) bool { return !slices.Contains(numbers, c.number) }), nil
 }
 
-// run checks one clause on a data folder of its own. With an error the report has what was seen before, nil for nothing.
+// run checks one clause on a data folder of its own. With an error the report has what was seen before, nil for
+// nothing.
 func (k *kit) run(ctx context.Context, c clause, report *Report) (*ClauseReport, error) {
 	began := time.Now()
 	b := &bench{ctx: ctx, kit: k, wire: &wire{}, report: &ClauseReport{Number: c.number, Words: c.words,

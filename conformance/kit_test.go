@@ -39,9 +39,9 @@ func TestWhatAnAnswerCanBeSaidToBe(t *testing.T) {
 
 func TestASkippedClauseIsOneShortLine(t *testing.T) {
 	declared := ClauseReport{Declared: "there is no backend;\n" + strings.Repeat("and so on ", 30)}
-	require.Regexp(t, `^not applicable: there is no backend; and so on .{40,60}\.\.\.$`, declared.whyNot())
+	require.Regexp(t, `^not applicable: there is no backend; and so on .{40,60}\.\.\.$`, declared.skipReason())
 	seen := ClauseReport{Parts: []PartReport{{Reason: "the provider declares no route"}, {Reason: "x"}}}
-	require.Equal(t, "not applicable: the provider declares no route", seen.whyNot())
+	require.Equal(t, "not applicable: the provider declares no route", seen.skipReason())
 }
 
 func TestATimeIsTheSameHoweverItIsWritten(t *testing.T) {
@@ -152,13 +152,13 @@ func TestAnErrorRepeatsWhatTheBackendSaid(t *testing.T) {
 func TestAScoreStandsInItsItemOrAtItsPlaceInAListBeside(t *testing.T) {
 	raw, ok := decode([]byte(`{"calls":[{"body":{"edges":[{"id":"a"},{"id":"b"}],"edge_scores":[0.75,0.5],"nodes":[{"id":"c"}],"node_scores":[0.75,0.5]}}]}`))
 	require.True(t, ok)
-	assert.True(t, beside(raw, "/calls/0/body/edges/1", 0.5))
-	assert.False(t, beside(raw, "/calls/0/body/edges/1", 0.75), "another item's")
-	assert.False(t, beside(raw, "/calls/0/body/nodes/0", 0.75),
+	assert.True(t, isParallelScore(raw, "/calls/0/body/edges/1", 0.5))
+	assert.False(t, isParallelScore(raw, "/calls/0/body/edges/1", 0.75), "another item's")
+	assert.False(t, isParallelScore(raw, "/calls/0/body/nodes/0", 0.75),
 		"that list is longer than the items: whose score is whose cannot be told")
-	assert.False(t, beside(raw, "/calls/0/body/edges/2", 0.5), "no such item")
+	assert.False(t, isParallelScore(raw, "/calls/0/body/edges/2", 0.5), "no such item")
 	for _, pointer := range []string{"", "/", "/calls", "/calls/0/body/edges/x", "/calls/0/body/edges/-1"} {
-		assert.False(t, beside(raw, pointer, 0.5), pointer)
+		assert.False(t, isParallelScore(raw, pointer, 0.5), pointer)
 	}
 }
 

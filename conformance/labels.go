@@ -30,7 +30,7 @@ func checkLabels(b *bench) {
 		if err != nil {
 			return refused("retrieve with labels", err)
 		}
-		return labelsSaid(result.Trace)
+		return checkLabelModes(result.Trace)
 	})
 	if err != nil {
 		return
@@ -49,8 +49,8 @@ func checkLabels(b *bench) {
 	})
 }
 
-// labelsSaid checks that the trace uses the contract's words.
-func labelsSaid(t *abi.Trace) outcome {
+// checkLabelModes checks that the trace uses the contract's words.
+func checkLabelModes(t *abi.Trace) outcome {
 	strongest := "none"
 	for _, label := range []string{"scenario", "context", "attribute"} {
 		how := t.FiltersApplied[label]
@@ -81,7 +81,7 @@ func labelsSaid(t *abi.Trace) outcome {
 func labelsSent(applied map[string]string, read, written []exchange, home *plantedFact) outcome {
 	values := map[string]string{"scenario": "kitscenario", "context": "kithome", "attribute": "kitattribute"}
 	if len(read) == 0 {
-		return aside("no native call was made: the provider answers from its own state")
+		return notChecked("no native call was made: the provider answers from its own state")
 	}
 	var used []string
 	for _, label := range abi.SortedKeys(applied) {

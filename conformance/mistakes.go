@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// mistake is one that an author of a plugin may make. Tests make each of them in the name of a right provider, and the
-// kit must find it at a part; where that part fails, the report says which mistakes it resembles.
+// mistake is one that an author of a plugin may make. Tests make each of them in the name of a right provider, and a
+// part of the kit must find it. If that part fails for another provider, the report says which mistakes the failure
+// resembles.
 type mistake struct {
 	name, operation, words string
 	// clause and part are where it is found.

@@ -42,8 +42,8 @@ func edit[T any, P codable[T]](text []byte, change func(P)) []byte {
 // enterer is what a mistake does with a call.
 type enterer func(e *abi.Envelope, enter host.EnterGuest) ([]byte, bool, error)
 
-// asks changes what operations are asked; ops "" means all.
-func asks(ops string, change func(*abi.Envelope)) func(*mutant) enterer {
+// changeRequest changes what operations are asked; ops "" means all.
+func changeRequest(ops string, change func(*abi.Envelope)) func(*mutant) enterer {
 	return func(m *mutant) enterer {
 		return func(e *abi.Envelope, enter host.EnterGuest) ([]byte, bool, error) {
 			if ops != "" && !strings.Contains(" "+ops+" ", " "+e.Op+" ") {
@@ -61,12 +61,12 @@ func asks(ops string, change func(*abi.Envelope)) func(*mutant) enterer {
 
 // body changes the request of an operation.
 func body[T any, P codable[T]](op string, change func(P)) func(*mutant) enterer {
-	return asks(op, func(e *abi.Envelope) { e.Body = edit[T, P](e.Body, change) })
+	return changeRequest(op, func(e *abi.Envelope) { e.Body = edit[T, P](e.Body, change) })
 }
 
 // events changes the turns that are recorded, one by one or in batches.
 func events(change func(*abi.MemoryEvent)) func(*mutant) enterer {
-	return asks("record_event record_events", func(e *abi.Envelope) {
+	return changeRequest("record_event record_events", func(e *abi.Envelope) {
 		if e.Op == abi.OpRecordEvent {
 			e.Body = edit(e.Body, change)
 			return
@@ -288,8 +288,8 @@ func joinedBy(separator string) func(*mutant) enterer {
 	return ids(func(run, persona string) (string, string) { return run + separator + persona, "x" })
 }
 
-// copied keeps an answer beyond the next call.
-func copied(answer []byte, isError bool, err error) ([]byte, bool, error) {
+// cloneAnswer keeps an answer beyond the next call.
+func cloneAnswer(answer []byte, isError bool, err error) ([]byte, bool, error) {
 	return bytes.Clone(answer), isError, err
 }
 
@@ -325,7 +325,7 @@ func batch(keep func(i, n int, e *abi.MemoryEvent) bool) func(*mutant) enterer {
 						next++
 						continue
 					}
-					list = append(list, abi.ReceiptOrError{Receipt: madeUp(&all.Events[i])})
+					list = append(list, abi.ReceiptOrError{Receipt: inventedReceipt(&all.Events[i])})
 				}
 				r.Receipts = list
 			}), false, nil
@@ -333,8 +333,8 @@ func batch(keep func(i, n int, e *abi.MemoryEvent) bool) func(*mutant) enterer {
 	}
 }
 
-// madeUp is a receipt for what was not recorded.
-func madeUp(e *abi.MemoryEvent) *abi.WriteReceipt {
+// inventedReceipt is a receipt for what was not recorded.
+func inventedReceipt(e *abi.MemoryEvent) *abi.WriteReceipt {
 	return &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusCommitted, NativeIDs: []string{"made-up-" + e.EventID},
 		NativeIDsKind: abi.NativeIDsFinal}
 }
@@ -352,7 +352,7 @@ func loses(make func() func(*abi.MemoryEvent) bool) func(*mutant) enterer {
 			if !lost(turn) {
 				return nil
 			}
-			return madeUp(turn)
+			return inventedReceipt(turn)
 		})(m)
 	}
 }
@@ -368,8 +368,8 @@ func forgetsNot(when func(*abi.ForgetRequest) bool) func(*mutant) enterer {
 	})
 }
 
-// without removes characters.
-func without(is func(rune) bool) func(string) string {
+// removeCharacters removes characters.
+func removeCharacters(is func(rune) bool) func(string) string {
 	return func(s string) string {
 		return strings.Map(func(r rune) rune {
 			if is(r) {
@@ -387,7 +387,7 @@ func mutants() map[string]func(*mutant) enterer {
 	ptr := func(n int64) *int64 { return &n }
 	list := map[string]func(*mutant) enterer{
 		// Texts.
-		"ascii_only": contents(without(func(r rune) bool { return r > 127 })),
+		"ascii_only": contents(removeCharacters(func(r rune) bool { return r > 127 })),
 		"question_marks": contents(func(s string) string {
 			return strings.Map(func(r rune) rune {
 				if r > 255 {
@@ -396,9 +396,9 @@ func mutants() map[string]func(*mutant) enterer {
 				return r
 			}, s)
 		}),
-		"no_emoji":        contents(without(func(r rune) bool { return r > 0xffff })),
-		"no_joiners":      contents(without(func(r rune) bool { return r == '\u200d' })),
-		"no_marks":        contents(without(func(r rune) bool { return r == '\u200e' || r == '\u200f' })),
+		"no_emoji":        contents(removeCharacters(func(r rune) bool { return r > 0xffff })),
+		"no_joiners":      contents(removeCharacters(func(r rune) bool { return r == '\u200d' })),
+		"no_marks":        contents(removeCharacters(func(r rune) bool { return r == '\u200e' || r == '\u200f' })),
 		"composed":        contents(strings.NewReplacer("e\u0301", "é").Replace),
 		"accents_off":     contents(strings.NewReplacer("é", "e", "ë", "e", "Å", "A").Replace),
 		"drops_lines":     contents(strings.NewReplacer("\n", "").Replace),
@@ -566,7 +566,7 @@ func mutants() map[string]func(*mutant) enterer {
 				return batch(func(i, _ int, x *abi.MemoryEvent) bool { return had[x.SessionID] == i })(m)(e, enter)
 			}
 		},
-		"batch_first_text": asks(abi.OpRecordEvents, func(e *abi.Envelope) {
+		"batch_first_text": changeRequest(abi.OpRecordEvents, func(e *abi.Envelope) {
 			e.Body = edit(e.Body, func(b *abi.EventBatch) {
 				for i := range b.Events {
 					b.Events[i].Messages = b.Events[0].Messages
@@ -591,7 +591,7 @@ func mutants() map[string]func(*mutant) enterer {
 		"batch_hides_errors": answers(abi.OpRecordEvents, func(_ *abi.Envelope, b *abi.BatchReceipts) {
 			for i, r := range b.Receipts {
 				if r.Error != nil {
-					b.Receipts[i] = abi.ReceiptOrError{Receipt: madeUp(&abi.MemoryEvent{EventID: r.EventID})}
+					b.Receipts[i] = abi.ReceiptOrError{Receipt: inventedReceipt(&abi.MemoryEvent{EventID: r.EventID})}
 				}
 			}
 		}),
@@ -637,8 +637,8 @@ func mutants() map[string]func(*mutant) enterer {
 		"ids_cut":           both(cut(64)),
 		"ids_lower":         both(strings.ToLower),
 		"ids_trimmed":       both(strings.TrimSpace),
-		"ids_ascii":         both(without(func(r rune) bool { return r > 127 })),
-		"ids_word":          both(without(func(r rune) bool { return strings.ContainsRune(" _-/:|.*%\"{}$'=+#,;@~", r) })),
+		"ids_ascii":         both(removeCharacters(func(r rune) bool { return r > 127 })),
+		"ids_word":          both(removeCharacters(func(r rune) bool { return strings.ContainsRune(" _-/:|.*%\"{}$'=+#,;@~", r) })),
 		"ids_underscored":   both(strings.NewReplacer("-", "_", "/", "_", ":", "_", " ", "_", ".", "_").Replace),
 		"ids_composed":      both(strings.NewReplacer("e\u0301", "é").Replace),
 		"ids_unescaped":     both(strings.NewReplacer("%20", " ", "+", " ").Replace),
@@ -672,7 +672,7 @@ func mutants() map[string]func(*mutant) enterer {
 				r.Evidence = append(r.Evidence, again)
 			}
 		}),
-		"budget_halved": asks("retrieve format_context", func(e *abi.Envelope) {
+		"budget_halved": changeRequest("retrieve format_context", func(e *abi.Envelope) {
 			half := func(n *int64) {
 				if n != nil && *n > 1 {
 					*n /= 2
@@ -828,17 +828,19 @@ func mutants() map[string]func(*mutant) enterer {
 		"context_ignored":   body("retrieve", func(r *abi.RetrieveRequest) { r.Context = "" }),
 		"cross_ignored":     body("retrieve", func(r *abi.RetrieveRequest) { delete(r.Filters, "cross_context") }),
 		"labels_unrecorded": events(func(e *abi.MemoryEvent) { e.Scenario, e.Context, e.Attribute = "", "", "" }),
-		"query_ascii":       body("retrieve", func(r *abi.RetrieveRequest) { r.Query = without(func(c rune) bool { return c > 127 })(r.Query) }),
-		"query_cut":         body("retrieve", func(r *abi.RetrieveRequest) { r.Query = strings.ToValidUTF8(cut(40)(r.Query), "") }),
-		"query_traps":       traps("retrieve", func(e *abi.Envelope) bool { return len(e.Body) > 8<<10 }),
-		"query_empty":       body("retrieve", func(r *abi.RetrieveRequest) { r.Query = "-" }),
-		"scope_must_be":     traps("retrieve", func(e *abi.Envelope) bool { return strings.Contains(e.Scope.PersonaID, "somebody") }),
+		"query_ascii": body("retrieve", func(r *abi.RetrieveRequest) {
+			r.Query = removeCharacters(func(c rune) bool { return c > 127 })(r.Query)
+		}),
+		"query_cut":     body("retrieve", func(r *abi.RetrieveRequest) { r.Query = strings.ToValidUTF8(cut(40)(r.Query), "") }),
+		"query_traps":   traps("retrieve", func(e *abi.Envelope) bool { return len(e.Body) > 8<<10 }),
+		"query_empty":   body("retrieve", func(r *abi.RetrieveRequest) { r.Query = "-" }),
+		"scope_must_be": traps("retrieve", func(e *abi.Envelope) bool { return strings.Contains(e.Scope.PersonaID, "somebody") }),
 		"items_twice": body("retrieve", func(r *abi.RetrieveRequest) {
 			if r.Budget.MaxItems != nil {
 				*r.Budget.MaxItems *= 2
 			}
 		}),
-		"budget_ignored": asks("retrieve format_context", func(e *abi.Envelope) {
+		"budget_ignored": changeRequest("retrieve format_context", func(e *abi.Envelope) {
 			if e.Op == abi.OpRetrieve {
 				e.Body = edit(e.Body, func(r *abi.RetrieveRequest) { r.Budget.MaxTokens = nil })
 			} else {
@@ -871,7 +873,7 @@ func mutants() map[string]func(*mutant) enterer {
 					other := *e
 					other.Scope.PersonaID += "2"
 					m.made.Store(true)
-					_, _, _ = copied(enter(&other))
+					_, _, _ = cloneAnswer(enter(&other))
 				}
 				return enter(e)
 			}
@@ -918,7 +920,7 @@ func mutants() map[string]func(*mutant) enterer {
 					other := *e
 					other.Scope.PersonaID = "q"
 					m.made.Store(true)
-					_, _, _ = copied(enter(&other))
+					_, _, _ = cloneAnswer(enter(&other))
 				}
 				return enter(e)
 			}

@@ -11,10 +11,11 @@ import (
 type outcome struct {
 	verdict Verdict
 	reason  string
-	// lacks: the provider cannot do what the check is about. Where the manifest declares that, it is not applicable.
+	// lacks: the provider cannot do what the check is about. If the manifest declares that, the check is not
+	// applicable.
 	lacks bool
-	// aside: the check does not apply, which confirms no declaration about its clause.
-	aside bool
+	// unconfirming: the check does not apply, which confirms no declaration about its clause.
+	unconfirming bool
 	// breach: the host refused the answer because it breaks the contract. That is counted in clause 14.
 	breach bool
 }
@@ -40,9 +41,9 @@ func foundOut(format string, args ...any) outcome {
 	return outcome{verdict: NotApplicable, reason: fmt.Sprintf(format, args...)}
 }
 
-// aside is not applicable for a reason that says nothing of the clause as a whole, such as a call too few.
-func aside(format string, args ...any) outcome {
-	return outcome{verdict: NotApplicable, reason: fmt.Sprintf(format, args...), aside: true}
+// notChecked is not applicable for a reason that says nothing of the clause as a whole, such as a call too few.
+func notChecked(format string, args ...any) outcome {
+	return outcome{verdict: NotApplicable, reason: fmt.Sprintf(format, args...), unconfirming: true}
 }
 
 // lacking is an inability that the manifest has to declare.
@@ -100,16 +101,16 @@ func (b *bench) note(name, words string, o outcome, missed bool) {
 		p.Resembles = resembles(b.report.Number, name, o.reason)
 	}
 	if missed {
-		b.unreached = append(b.unreached, len(b.report.Parts))
+		b.unreachableParts = append(b.unreachableParts, len(b.report.Parts))
 	}
-	b.confirmed = b.confirmed || p.Verdict == NotApplicable && !o.aside
+	b.confirmed = b.confirmed || p.Verdict == NotApplicable && !o.unconfirming
 	b.report.Parts = append(b.report.Parts, p)
 }
 
-// outage reports whether the backend has gone, which is asked where a part could not reach it. Then such parts say
-// nothing of the provider: they are inconclusive.
+// outage reports whether the backend is down. It is called if a part could not reach the backend: then such parts prove
+// nothing about the provider, and are inconclusive.
 func (b *bench) outage() error {
-	if len(b.unreached) == 0 || b.ctx.Err() != nil {
+	if len(b.unreachableParts) == 0 || b.ctx.Err() != nil {
 		return nil
 	}
 	b.wire.set(nil)
@@ -122,7 +123,7 @@ func (b *bench) outage() error {
 	case err == nil:
 		err = abi.NewError(abi.CodeUnavailable, "health says that the backend is unavailable")
 	}
-	for _, i := range b.unreached {
+	for _, i := range b.unreachableParts {
 		p := &b.report.Parts[i]
 		if p.Verdict == Fail {
 			p.Verdict, p.Resembles = Inconclusive, nil

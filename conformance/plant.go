@@ -45,7 +45,7 @@ type plantedFact struct {
 	receipts []*abi.WriteReceipt
 	// found is the answer that held the name, from a new session after the wait.
 	found *abi.RetrieveResult
-	// trouble is why it was not found, where that is no silence of the provider.
+	// trouble is why it was not found, unless the provider simply returned nothing.
 	trouble *outcome
 }
 
@@ -73,26 +73,26 @@ func (r *rig) plantWith(s abi.MemoryScope, edit func(*abi.MemoryEvent)) *planted
 		}
 		receipt, err := r.record(b.ctx, e)
 		if err != nil {
-			o := refused("record_event in "+where(s), err)
+			o := refused("record_event in "+scopeName(s), err)
 			p.trouble = &o
 			return p
 		}
 		p.events, p.receipts = append(p.events, e), append(p.receipts, receipt)
-		if p.trouble = r.look(p); p.trouble != nil || p.found != nil || !p.retained() {
+		if p.trouble = r.findOnce(p); p.trouble != nil || p.found != nil || !p.retained() {
 			return p
 		}
 	}
 	return p
 }
 
-// look waits and asks once.
-func (r *rig) look(p *plantedFact) *outcome {
+// findOnce waits and asks once.
+func (r *rig) findOnce(p *plantedFact) *outcome {
 	if o := r.wait(p.scope); o != nil {
 		return o
 	}
 	result, err := r.ask(p.scope)
 	if err != nil {
-		o := refused("retrieve in "+where(p.scope), err)
+		o := refused("retrieve in "+scopeName(p.scope), err)
 		return &o
 	}
 	if holds(result, p.name) {
@@ -121,7 +121,7 @@ func control(facts ...*plantedFact) *outcome {
 			return &o
 		default:
 			o := inconclusive("positive control: %s was told in %d wordings and not found in %s", p.name, len(p.events),
-				where(p.scope))
+				scopeName(p.scope))
 			return &o
 		}
 	}
@@ -156,7 +156,7 @@ func mentions(result *abi.RetrieveResult, name string) int {
 	return n
 }
 
-// where names a scope for people.
-func where(s abi.MemoryScope) string {
+// scopeName returns a scope's name for messages.
+func scopeName(s abi.MemoryScope) string {
 	return fmt.Sprintf("scope %q/%q", short(s.RunID, 60), short(s.PersonaID, 60))
 }

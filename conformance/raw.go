@@ -19,23 +19,23 @@ func checkRaw(b *bench) {
 	q := b.speaking(b.scope("raw", "p"), b.kit.target.Probe.Wordings[0](b.kit.names.name()))
 	var result *abi.RetrieveResult
 	var sent []exchange
-	if q.silent == nil {
+	if q.noAnswer == nil {
 		mark := b.wire.mark()
 		r, err := b.retrieve(q.request(abi.ContextBudget{}))
 		if err != nil {
 			o := refused("retrieve", err)
-			q.silent = &o
+			q.noAnswer = &o
 		}
 		result, sent = r, b.wire.since(mark)
-		if q.silent == nil && len(r.Raw.Calls) == 0 {
+		if q.noAnswer == nil && len(r.Raw.Calls) == 0 {
 			o := lacking("raw holds no call")
-			q.silent = &o
+			q.noAnswer = &o
 		}
 	}
 	unless := func(check func() outcome) func() outcome {
 		return func() outcome {
-			if q.silent != nil {
-				return *q.silent
+			if q.noAnswer != nil {
+				return *q.noAnswer
 			}
 			return check()
 		}
@@ -47,11 +47,11 @@ func checkRaw(b *bench) {
 		return pointers(result)
 	}))
 	b.part("invented", "ids, scores, times and texts of the evidence stand in raw", unless(func() outcome {
-		return invented(result, sent)
+		return checkInvented(result, sent)
 	}))
 	b.part("sources", "evidence says of which events its item came, and has its item's own id", unless(b.sources))
 	b.part("provenance", "provenance gives what came of an event, an item or a time, and nothing else, in pages that end",
-		unless(b.traced))
+		unless(b.checkProvenance))
 	b.part("trace", "what the trace says of the items agrees with them", unless(func() outcome {
 		return traceOfItems(result)
 	}))
@@ -60,7 +60,7 @@ func checkRaw(b *bench) {
 // verbatim compares raw with the answers of the backend.
 func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 	if len(sent) == 0 {
-		return aside("no native call was made: raw is the provider's own state")
+		return notChecked("no native call was made: raw is the provider's own state")
 	}
 	for i, c := range r.Raw.Calls {
 		body, ok := decode(c.Body)
@@ -81,8 +81,8 @@ func verbatim(r *abi.RetrieveResult, sent []exchange) outcome {
 	return passed("%d bodies as they came", len(r.Raw.Calls))
 }
 
-// ownState reports whether a body of raw is the provider's own state, beside native calls that give something else, such as
-// a vector for the question: no call went by its route, and no answer holds the text of an item.
+// ownState reports whether a body of raw is the provider's own state, beside native calls that give something else,
+// such as a vector for the question: no call went by its route, and no answer holds the text of an item.
 func ownState(route string, evidence []abi.Evidence, sent []exchange) bool {
 	for _, x := range sent {
 		if x.call.Route == route {
@@ -180,21 +180,21 @@ func pointers(r *abi.RetrieveResult) outcome {
 	return passed("%d pointers", len(r.Evidence))
 }
 
-// invented looks for what evidence says in what it points at.
-func invented(r *abi.RetrieveResult, sent []exchange) outcome {
+// checkInvented looks for what evidence says in what it points at.
+func checkInvented(r *abi.RetrieveResult, sent []exchange) outcome {
 	raw, _ := rawValue(r)
 	for i, e := range r.Evidence {
 		item, ok := jsonpointer.Find(raw, e.Pointer)
 		if !ok {
 			continue // the part about pointers tells
 		}
-		if e.Score != nil && !anywhere(item, isNumber(*e.Score)) && !beside(raw, e.Pointer, *e.Score) {
+		if e.Score != nil && !anywhere(item, isNumber(*e.Score)) && !isParallelScore(raw, e.Pointer, *e.Score) {
 			return failed("evidence %d: the score %v is neither in the item at %s nor in a list beside it", i, *e.Score,
 				e.Pointer)
 		}
 		for field, t := range map[string]string{"created_at": e.CreatedAt, "updated_at": e.UpdatedAt,
 			"valid_at": e.ValidAt, "invalid_at": e.InvalidAt, "expired_at": e.ExpiredAt} {
-			if t != "" && !within(item, func(v any) bool {
+			if t != "" && !anywhereInside(item, func(v any) bool {
 				return sameTime(v, t) || e.Span != nil && inProse(v, e.Span, t)
 			}) {
 				return failed("evidence %d: %s %s is not in the item at %s", i, field, t, e.Pointer)
@@ -208,7 +208,7 @@ func invented(r *abi.RetrieveResult, sent []exchange) outcome {
 		}
 		if e.NativeID != "" && len(sent) > 0 && !anywhere(raw, func(v any) bool {
 			return fmt.Sprint(v) == e.NativeID
-		}) && !requested(sent, e.NativeID) {
+		}) && !wasRequested(sent, e.NativeID) {
 			return failed("evidence %d: the id %q is neither in raw nor in a request", i, e.NativeID)
 		}
 	}
@@ -220,9 +220,9 @@ func isNumber(f float64) func(any) bool {
 	return func(v any) bool { n, ok := v.(json.Number); return ok && sameNumber(n, number(f)) }
 }
 
-// beside reports whether a score has the same index as the item, in another list of the same answer that is as long as the
-// item's: {"edges": [...], "edge_scores": [...]}.
-func beside(raw any, pointer string, score float64) bool {
+// isParallelScore reports whether a score has the same index as the item, in another list of the same answer that is as
+// long as the item's: {"edges": [...], "edge_scores": [...]}.
+func isParallelScore(raw any, pointer string, score float64) bool {
 	listAt, place, ok := cutLast(pointer)
 	answerAt, _, ok2 := cutLast(listAt)
 	if !ok || !ok2 {
@@ -295,8 +295,8 @@ func inProse(v any, span *abi.Span, want string) bool {
 		strings.Contains(part, moment.UTC().Format("2006-01-02T15:04:05"))
 }
 
-// requested reports whether an id was part of a request.
-func requested(sent []exchange, id string) bool {
+// wasRequested reports whether an id was part of a request.
+func wasRequested(sent []exchange, id string) bool {
 	for _, x := range sent {
 		if x.carries(id) {
 			return true

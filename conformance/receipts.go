@@ -36,10 +36,10 @@ func checkReceipt(b *bench) {
 		switch {
 		case receipt.Status == abi.StatusNotRetained && writesOf(sent, p.name) > 0:
 			return failed("not_retained, and the host saw the turn go to the backend (%s)", routesOf(changes(sent)))
-		case receipt.Status != abi.StatusNotRetained && len(sent) > 0 && !wrote && !b.keptByHost(s, p.name, receipt):
+		case receipt.Status != abi.StatusNotRetained && len(sent) > 0 && !wrote && !b.isInHostState(s, p.name, receipt):
 			return failed("%s, and the host saw reads only (%s)", receipt.Status, routesOf(sent))
 		}
-		if o := sentOnce(sent, p.name); o != nil {
+		if o := checkSentOnce(sent, p.name); o != nil {
 			return *o
 		}
 		if receipt.NativeIDsKind == abi.NativeIDsFinal && wrote {
@@ -62,9 +62,9 @@ func checkReceipt(b *bench) {
 	b.part("capabilities", "what the provider says it can do it can", b.capable)
 }
 
-// keptByHost reports whether a turn that left in no write is there nevertheless: the provider keeps it in the host's state,
-// and its reads ask something else, such as an embedding model. What is committed is found without a wait.
-func (b *bench) keptByHost(s abi.MemoryScope, name string, receipt *abi.WriteReceipt) bool {
+// isInHostState reports whether a turn can be found although no write carried it: the provider keeps it in the host's
+// state, and its native reads go elsewhere, such as to an embedding model. A committed turn is found without a wait.
+func (b *bench) isInHostState(s abi.MemoryScope, name string, receipt *abi.WriteReceipt) bool {
 	if receipt.Status != abi.StatusCommitted {
 		return b.foundBy(s, name)
 	}
@@ -72,10 +72,10 @@ func (b *bench) keptByHost(s abi.MemoryScope, name string, receipt *abi.WriteRec
 	return err == nil && holds(r, name)
 }
 
-// sentOnce wants no two calls to be the same request with the turn in it.
-func sentOnce(sent []exchange, name string) *outcome {
+// checkSentOnce requires that no request with the turn was sent twice.
+func checkSentOnce(sent []exchange, name string) *outcome {
 	seen := map[string]bool{}
-	for _, x := range answered(changes(sent)) {
+	for _, x := range answeredCalls(changes(sent)) {
 		key := x.call.Route + " " + x.call.URL + "\x00" + string(x.call.Body)
 		if x.carries(name) && seen[key] {
 			o := failed("the turn was sent twice by route %s", x.call.Route)
@@ -107,7 +107,7 @@ func (b *bench) setUpTwice() outcome {
 			return failed("setup_scope is not ready: %v", receipt.Warnings)
 		}
 		for _, w := range receipt.Warnings {
-			if !coded(w) {
+			if !hasCode(w) {
 				return failed("the warning %q does not begin with a code and a colon", short(w, 80))
 			}
 		}
@@ -125,15 +125,15 @@ func (b *bench) inventoryGrows() outcome {
 	first := b.plant(s)
 	before, unsure := b.inventory(s)
 	if unsure != nil {
-		return aside("%s", unsure.reason)
+		return notChecked("%s", unsure.reason)
 	}
 	second := b.plant(s)
 	after, unsure := b.inventory(s)
 	if unsure != nil {
-		return aside("%s", unsure.reason)
+		return notChecked("%s", unsure.reason)
 	}
 	if o := control(first, second); o != nil {
-		return aside("%s", o.reason)
+		return notChecked("%s", o.reason)
 	}
 	if total(before) == 0 {
 		return failed("%s is found, and a complete inventory counts nothing", first.name)
@@ -170,25 +170,25 @@ func consistentReceipt(r *abi.WriteReceipt) outcome {
 		return failed("native_ids_kind none with %d native ids", len(r.NativeIDs))
 	case r.Status == abi.StatusNotRetained && r.StoredCount != nil && *r.StoredCount > 0:
 		return failed("not_retained, and stored_count is %d", *r.StoredCount)
-	case r.Status == abi.StatusUncertain && !announced(r):
+	case r.Status == abi.StatusUncertain && !isUncertain(r):
 		return failed("uncertain without a warning that says so")
 	}
 	for _, w := range r.Warnings {
-		if !coded(w) {
+		if !hasCode(w) {
 			return failed("the warning %q does not begin with a code and a colon", short(w, 80))
 		}
 	}
 	return passed("%s, %d native ids (%s), %d markers", r.Status, len(r.NativeIDs), r.NativeIDsKind, len(r.Markers))
 }
 
-// coded reports whether a warning begins with a code and a colon.
-func coded(warning string) bool {
+// hasCode reports whether a warning begins with a code and a colon.
+func hasCode(warning string) bool {
 	code, _, ok := strings.Cut(warning, ":")
 	return ok && code != "" && !strings.ContainsAny(code, " \t\n")
 }
 
-// announced reports whether a receipt says that its event may be there twice, or not at all.
-func announced(r *abi.WriteReceipt) bool {
+// isUncertain reports whether a receipt says that its event may be there twice, or not at all.
+func isUncertain(r *abi.WriteReceipt) bool {
 	return r.Status == abi.StatusUncertain || slices.ContainsFunc(r.Warnings, func(w string) bool {
 		return strings.HasPrefix(w, "delivery_uncertain:")
 	})
@@ -202,7 +202,7 @@ func (b *bench) truthful(p *plantedFact) outcome {
 		return refused("retrieve", err)
 	}
 	early := holds(atOnce, p.name)
-	if o := b.look(p); o != nil {
+	if o := b.findOnce(p); o != nil {
 		return *o
 	}
 	switch {
@@ -243,7 +243,7 @@ func (b *bench) complete(p *plantedFact, s abi.MemoryScope) outcome {
 	case early.Trace.ConsistencyAsOf == "":
 		return failed("the retrieval does not say as of when its consistency is")
 	}
-	if o := b.look(more); o != nil {
+	if o := b.findOnce(more); o != nil {
 		return *o
 	}
 	if more.found != nil && !outstanding && !holds(early, more.name) {
@@ -300,7 +300,7 @@ func checkFinds(b *bench) {
 		case !p.retained():
 			return foundOut("every receipt says not_retained, and a provider that retains nothing passes by " +
 				"returning nothing")
-		case b.stored(p) && b.silent(p):
+		case b.stored(p) && b.answersNothing(p):
 			return failed("receipts say that %s was stored, readiness that it can be retrieved, and retrieve is empty",
 				p.name)
 		}
@@ -330,8 +330,8 @@ func (b *bench) stored(p *plantedFact) bool {
 	return len(p.receipts) > 0
 }
 
-// silent reports whether the scope answers with nothing at all.
-func (b *bench) silent(p *plantedFact) bool {
+// answersNothing reports whether the scope answers with nothing at all.
+func (b *bench) answersNothing(p *plantedFact) bool {
 	result, err := b.ask(p.scope)
 	return err == nil && len(result.Evidence) == 0 && result.FormattedContext == ""
 }

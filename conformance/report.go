@@ -94,7 +94,7 @@ type Cost struct {
 	NativeCalls int64 `json:"native_calls"`
 	// ByRoute counts them by class and route, as "write add".
 	ByRoute map[string]int64 `json:"by_route,omitempty"`
-	// LLMCalls counts the backend's calls to language models; nil where that is not known.
+	// LLMCalls counts the backend's calls to language models; nil if that is not known.
 	LLMCalls *int64 `json:"llm_calls,omitempty"`
 }
 

@@ -45,7 +45,7 @@ func checkReset(b *bench) {
 	b.part("one_scope", "the scope is empty afterwards, and the other one is not",
 		func() outcome { return b.onlyOne(mine, theirs) })
 	b.part("erased", "what was reset is gone from the backend, not only out of reach", func() outcome {
-		return b.erased(mine, receipt)
+		return b.checkErased(mine, receipt)
 	})
 	b.part("again", "a reset of an empty scope is done, too", func() outcome {
 		again, err := b.slot.ResetScope(b.ctx, s)
@@ -73,7 +73,7 @@ func checkReset(b *bench) {
 	})
 	b.part("late", "an event of the old generation that reaches the backend after the reset is never seen in the new "+
 		"one",
-		b.late)
+		b.checkLateWrite)
 }
 
 func (b *bench) onlyOne(mine, theirs *plantedFact) outcome {
@@ -99,10 +99,11 @@ func (b *bench) onlyOne(mine, theirs *plantedFact) outcome {
 	return passed("the one is empty, the other is not")
 }
 
-// erased looks for a fact from a new data folder, whose first generation is the one in which the fact was recorded.
-func (b *bench) erased(p *plantedFact, receipt *abi.ResetReceipt) outcome {
+// checkErased looks for a fact from a new data folder, whose first generation is the one in which the fact was
+// recorded.
+func (b *bench) checkErased(p *plantedFact, receipt *abi.ResetReceipt) outcome {
 	if receipt.Status != abi.ResetDone {
-		return aside("the reset came to %s", receipt.Status)
+		return notChecked("the reset came to %s", receipt.Status)
 	}
 	r, err := b.open(b.dir+"-erased", 1, nil)
 	if err != nil {
@@ -111,7 +112,7 @@ func (b *bench) erased(p *plantedFact, receipt *abi.ResetReceipt) outcome {
 	result, err := r.ask(p.scope)
 	switch {
 	case err != nil:
-		return refused("retrieve in "+where(p.scope)+", on an empty data folder", err)
+		return refused("retrieve in "+scopeName(p.scope)+", on an empty data folder", err)
 	case holds(result, p.name):
 		return failed("the reset is done, and the backend still gives %s to generation %d", p.name, receipt.OldGeneration)
 	}
@@ -152,8 +153,8 @@ func (h *holder) release(ctx context.Context) int {
 	return n
 }
 
-// late lets an event's request arrive after the scope was reset.
-func (b *bench) late() outcome {
+// checkLateWrite lets an event's request arrive after the scope was reset.
+func (b *bench) checkLateWrite() outcome {
 	s := b.scope("late", "p")
 	first := b.plant(s)
 	if o := control(first); o != nil {
@@ -164,7 +165,7 @@ func (b *bench) late() outcome {
 		_, _ = b.record(b.ctx, b.event(s, b.kit.target.Probe.Wordings[0](name)))
 	})
 	if len(h.held) == 0 {
-		return aside("no native call carries the event: there is nothing that could be late")
+		return notChecked("no native call carries the event: there is nothing that could be late")
 	}
 	var receipt *abi.ResetReceipt
 	for range 2 { // generations that take turns would have the first one's native ids again

@@ -27,13 +27,13 @@ type bench struct {
 	capabilities []string
 	declared     []abi.NotApplicable
 
-	mu       sync.Mutex
-	rigs     []*rig
-	sessions int
-	events   int
-	toldLLM  *int64 // what traces told of calls to language models
-	// unreached are the parts, by number, that could not reach the backend.
-	unreached []int
+	mu        sync.Mutex
+	rigs      []*rig
+	sessions  int
+	events    int
+	tracedLLM *int64 // calls to language models, according to traces
+	// unreachableParts are the parts, by number, that could not reach the backend.
+	unreachableParts []int
 	// confirmed: something was seen that a declaration of the clause can mean.
 	confirmed bool
 }
@@ -149,12 +149,13 @@ func (r *rig) record(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt
 	if err != nil {
 		return nil, err
 	}
-	r.bench.heard(receipt.Trace)
-	return receipt, malformed(receipt)
+	r.bench.noteLLMCalls(receipt.Trace)
+	return receipt, malformedReceipt(receipt)
 }
 
-// malformed is the error behind a receipt that the host made uncertain because the provider's own breaks the contract.
-func malformed(r *abi.WriteReceipt) error {
+// malformedReceipt is the error behind a receipt that the host made uncertain because the provider's own breaks the
+// contract.
+func malformedReceipt(r *abi.WriteReceipt) error {
 	why := new(abi.Error)
 	if r.Status != abi.StatusUncertain || r.Trace == nil || abi.Unmarshal(r.Trace.Details["error"], why) != nil ||
 		why.Reason != abi.ReasonContractBreach {
@@ -176,14 +177,14 @@ func (r *rig) ask(s abi.MemoryScope) (*abi.RetrieveResult, error) {
 	return r.retrieve(&abi.RetrieveRequest{Query: r.bench.kit.target.Probe.Question, Scope: s})
 }
 
-// retrieve asks from a new session where the request names none.
+// retrieve sends the request, from a new session if it names none.
 func (r *rig) retrieve(q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	if q.SessionID == "" {
 		q.SessionID = r.bench.session()
 	}
 	result, err := r.slot.Retrieve(r.bench.ctx, q)
 	if err == nil {
-		r.bench.heard(result.Trace)
+		r.bench.noteLLMCalls(result.Trace)
 	}
 	return result, err
 }
@@ -215,8 +216,8 @@ func (r *rig) readOnly(on bool) error {
 	return err
 }
 
-// heard notes what a trace reports of the backend's language models.
-func (b *bench) heard(t *abi.Trace) {
+// noteLLMCalls adds the calls to language models that a trace reports.
+func (b *bench) noteLLMCalls(t *abi.Trace) {
 	if t == nil || t.Details["llm_calls"] == nil {
 		return
 	}
@@ -226,10 +227,10 @@ func (b *bench) heard(t *abi.Trace) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.toldLLM != nil {
-		n += *b.toldLLM
+	if b.tracedLLM != nil {
+		n += *b.tracedLLM
 	}
-	b.toldLLM = &n
+	b.tracedLLM = &n
 }
 
 func (b *bench) llmCalls() *int64 {
@@ -246,7 +247,7 @@ func (b *bench) llmCalls() *int64 {
 func (b *bench) llmSpent(before *int64) *int64 {
 	after := b.llmCalls()
 	if before == nil || after == nil {
-		return b.toldLLM
+		return b.tracedLLM
 	}
 	spent := *after - *before
 	return &spent

@@ -103,7 +103,8 @@ type attempt struct {
 	Reason string
 }
 
-// try runs the kit on a provider that makes a mistake: the clause where it is expected, and all others if that is green.
+// try runs the kit on a provider that makes a mistake: the clause where it is expected, and all others if that is
+// green.
 func (s *subject) try(t *testing.T, m mistake) attempt {
 	made := &mutant{}
 	do, isFault := enterer(nil), true
@@ -149,9 +150,9 @@ func (s *subject) try(t *testing.T, m mistake) attempt {
 	return a
 }
 
-// TestMutationScore makes each mistake of the catalogue in the name of a right provider: the kit must find it. The short
-// form takes a sample; the long one takes all, also with two real providers, and compares the table of conformance/README.md
-// (UPDATE=1 writes it).
+// TestMutationScore makes each mistake of the catalogue in the name of a right provider: the kit must find it. The
+// short form takes a sample; the long one takes all, also with two real providers, and compares the table of
+// conformance/README.md (UPDATE=1 writes it).
 func TestMutationScore(t *testing.T) {
 	list := mistakes()
 	require.GreaterOrEqual(t, len(list), 120)
@@ -183,7 +184,7 @@ func TestMutationScore(t *testing.T) {
 			}
 		})
 		if dump != "" {
-			text, _ := json.MarshalIndent(dumped(all), "", " ")
+			text, _ := json.MarshalIndent(dumpAttempts(all), "", " ")
 			require.NoError(t, os.WriteFile(dump+"."+s.name, text, 0o600))
 		}
 		table = append(table, s.judge(t, all)...)
@@ -244,7 +245,7 @@ func checkTable(t *testing.T, lines []string) {
 	assert.Equal(t, want, string(page), "run it with UPDATE=1")
 }
 
-func dumped(all []attempt) (list []map[string]any) {
+func dumpAttempts(all []attempt) (list []map[string]any) {
 	for _, a := range all {
 		list = append(list, map[string]any{"name": a.name, "made": a.made, "found": a.found, "at": a.At, "reason": a.Reason})
 	}

@@ -83,7 +83,7 @@ func (b *bench) forgetOne(sel selector) outcome {
 	}
 	r := &abi.ForgetRequest{Scope: s, Reason: "conformance kit"}
 	if why := sel.fill(gone, kept, r); why != "" {
-		return aside("%s", why)
+		return notChecked("%s", why)
 	}
 	return b.forgetAs(r, []*plantedFact{gone}, kept)
 }
@@ -104,21 +104,21 @@ func (b *bench) forgetAs(r *abi.ForgetRequest, gone []*plantedFact, kept *plante
 	receipt, err := b.slot.Forget(b.ctx, r)
 	switch {
 	case err != nil && abi.CodeOf(err) == abi.CodeUnsupported:
-		return aside("unsupported")
+		return notChecked("unsupported")
 	case err != nil:
 		return refused("forget", err)
 	case receipt.Status != abi.ForgetDone:
-		return aside("%s: the receipt says so", receipt.Status)
+		return notChecked("%s: the receipt says so", receipt.Status)
 	}
 	for _, p := range gone {
 		for _, look := range []struct {
 			part string
 			o    outcome
-		}{{"retrieve", b.forgotten(p, receipt)}, {"provenance", b.untraceable(p, receipt)}} {
+		}{{"retrieve", b.checkForgotten(p, receipt)}, {"provenance", b.untraceable(p, receipt)}} {
 			switch {
 			case look.o.verdict.Green():
 			case look.o.lacks && b.declares(look.part):
-				return aside("the manifest declares that something may remain: %s", look.o.reason)
+				return notChecked("the manifest declares that something may remain: %s", look.o.reason)
 			default:
 				look.o.lacks = false
 				return look.o
@@ -167,10 +167,11 @@ func nativeIDs(p *plantedFact) (ids []string) {
 	return ids
 }
 
-// traced is a part of clause 8: what came of an event, of a time, of an item, in pages that end.
-func (b *bench) traced() outcome {
+// checkProvenance is a part of clause 8: the provenance of an event, of a time range and of an item, in a finite number
+// of pages.
+func (b *bench) checkProvenance() outcome {
 	if !b.can(abi.OpProvenance) {
-		return aside("the provider has no provenance")
+		return notChecked("the provider has no provenance")
 	}
 	s := b.scope("traced", "p")
 	mine, other := b.plant(s), b.plant(s)
@@ -325,7 +326,7 @@ func (b *bench) sources() outcome {
 				continue
 			}
 			pointed = true
-			if alone(text, p, facts) && len(e.SourceEventIDs) > 0 && !slices.ContainsFunc(e.SourceEventIDs, func(id string) bool {
+			if hasNoOtherName(text, p, facts) && len(e.SourceEventIDs) > 0 && !slices.ContainsFunc(e.SourceEventIDs, func(id string) bool {
 				return slices.Contains(eventIDs(p), id)
 			}) {
 				return failed("evidence %d has %s, which was told in %q, and says that it came of %q", i, p.name,
@@ -349,8 +350,8 @@ func evidenceItem(raw any, e *abi.Evidence) string {
 	return string(text)
 }
 
-// alone reports whether a text has no other fact's name.
-func alone(text string, p *plantedFact, facts []*plantedFact) bool {
+// hasNoOtherName reports whether a text has no other fact's name.
+func hasNoOtherName(text string, p *plantedFact, facts []*plantedFact) bool {
 	for _, other := range facts {
 		if other != p && strings.Contains(text, strings.ToLower(other.name)) {
 			return false

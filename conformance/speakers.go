@@ -30,7 +30,7 @@ func (b *bench) speakers() outcome {
 		return refused("retrieve", err)
 	}
 	if !shows(r, facts[0]) && !shows(r, facts[1]) {
-		return aside("nothing of the event is shown")
+		return notChecked("nothing of the event is shown")
 	}
 	warned := slices.ContainsFunc(append(slices.Clone(receipt.Warnings), r.Trace.Warnings...), func(w string) bool {
 		return strings.HasPrefix(w, abi.WarnSpeakerLost+":")
@@ -41,7 +41,7 @@ func (b *bench) speakers() outcome {
 			case warned:
 				return passed("the speakers are lost, and a warning says so")
 			case !slices.ContainsFunc(r.Evidence, func(e abi.Evidence) bool { return e.Shown != nil }):
-				return aside(beforeShown)
+				return notChecked(beforeShown)
 			}
 			return failed("%s said %q, the context shows it and names nobody (%s), and there is no warning %s", people[i],
 				tell(fact), short(r.FormattedContext, 300), abi.WarnSpeakerLost)

@@ -54,7 +54,7 @@ func testClause(t tester, again bool, run func() (*Report, error)) {
 	}
 	result := report.Clauses[0]
 	if result.Verdict == NotApplicable {
-		t.Skip(result.whyNot())
+		t.Skip(result.skipReason())
 		return
 	}
 	for _, p := range result.Parts {
@@ -71,9 +71,9 @@ func testClause(t tester, again bool, run func() (*Report, error)) {
 	}
 }
 
-// whyNot is the line that a skipped clause leaves in the output of go test: "not applicable: there is no backend". The
-// whole reason is in the manifest, and the parts are in the reports of `memhost conformance`.
-func (c *ClauseReport) whyNot() string {
+// skipReason is the line that a skipped clause leaves in the output of go test: "not applicable: there is no backend".
+// The whole reason is in the manifest, and the parts are in the reports of `memhost conformance`.
+func (c *ClauseReport) skipReason() string {
 	why := c.Declared
 	for i := 0; why == "" && i < len(c.Parts); i++ {
 		why = c.Parts[i].Reason

@@ -62,7 +62,7 @@ func checkReadOnly(b *bench) {
 		return worst(calls, "%d native calls, all reads", len(seen))
 	})
 	b.part("inventory", "inventories before and after are equal", func() outcome {
-		return b.unchanged(s, p, before, unsure)
+		return b.checkUnchanged(s, p, before, unsure)
 	})
 	b.part("canary", "what was said while read-only is never found afterwards", func() outcome {
 		if o := b.wait(s); o != nil {
@@ -88,7 +88,7 @@ func checkReadOnly(b *bench) {
 	b.part("classes", "what the manifest calls read stores and removes nothing", b.classes)
 }
 
-// worst is the gravest of outcomes; none of them passes with a reason.
+// worst returns the gravest outcome. Without outcomes it passes, with the reason given.
 func worst(list []outcome, format string, args ...any) outcome {
 	w := passed(format, args...)
 	for _, o := range list {
@@ -149,8 +149,8 @@ func (r *rig) inventory(s abi.MemoryScope) (_ *abi.Inventory, unsure *outcome) {
 	return i, nil
 }
 
-// unchanged compares a scope's inventory with an earlier one.
-func (b *bench) unchanged(s abi.MemoryScope, p *plantedFact, before *abi.Inventory, unsure *outcome) outcome {
+// checkUnchanged compares a scope's inventory with an earlier one.
+func (b *bench) checkUnchanged(s abi.MemoryScope, p *plantedFact, before *abi.Inventory, unsure *outcome) outcome {
 	if !p.retained() && before == nil {
 		return foundOut("nothing is retained, and there is no inventory to take")
 	}
@@ -253,7 +253,7 @@ func checkWall(b *bench) {
 		return
 	}
 	b.part("wall", "feedback, mutations and queries meet the same wall as events", func() outcome {
-		return b.everythingElse(s)
+		return b.tryOtherWrites(s)
 	})
 	if err := b.readOnly(false); err != nil {
 		b.part("unchanged", "memory is as it was", func() outcome { return refused("set_mode", err) })
@@ -265,7 +265,7 @@ func checkWall(b *bench) {
 		}
 		same := passed("the answer is the same")
 		if held != nil {
-			if same = b.unchanged(s, p, held, unsure); same.verdict == Fail {
+			if same = b.checkUnchanged(s, p, held, unsure); same.verdict == Fail {
 				return same
 			}
 		}
@@ -282,8 +282,8 @@ func checkWall(b *bench) {
 	})
 }
 
-// everythingElse tries what may change memory, beside events, while the wall is up.
-func (b *bench) everythingElse(s abi.MemoryScope) outcome {
+// tryOtherWrites tries, while the wall is up, all operations other than recording that may change memory.
+func (b *bench) tryOtherWrites(s abi.MemoryScope) outcome {
 	mark := b.wire.mark()
 	at := b.event(s, "x")
 	skip := func(op, status string, err error) *outcome {

@@ -56,12 +56,12 @@ func (s *Slot) ensureFacts(ctx context.Context) error {
 	return stateError(s.host.fleet.Ensure(ctx, refs[factForgetful], forgetful))
 }
 
-// look reads what other hosts may have changed about a scope (or about the slot if sc is nil) before an operation of a
-// provider.
+// readMode reads what other hosts may have changed about a scope (or about the slot if sc is nil) before an operation
+// of a provider.
 //
 // Errors: unavailable (provider_changed) if another provider serves; those of the store.
-func (s *Slot) look(ctx context.Context, p *Provider, sc *scopeState) (readOnly bool, err error) {
-	values, err := s.host.fleet.Look(ctx, factsOf(sc)...)
+func (s *Slot) readMode(ctx context.Context, p *Provider, sc *scopeState) (readOnly bool, err error) {
+	values, err := s.host.fleet.Read(ctx, factsOf(sc)...)
 	if err != nil || values == nil {
 		return false, stateError(err)
 	}

@@ -41,7 +41,7 @@ func (o *operation) lookAhead(ctx context.Context, sc *scopeState) (readOnly boo
 		list = &fleet.List{Table: delivery.TableUnseen, Prefix: space[:]}
 	}
 	asOf := h.now()
-	values, unseen, err := h.fleet.LookAhead(ctx, refs, list)
+	values, unseen, err := h.fleet.ReadAhead(ctx, refs, list)
 	if err != nil {
 		return false, space, nil, stateError(err)
 	}

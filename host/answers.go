@@ -13,9 +13,9 @@ import (
 // This file has the answers that the host itself gives to writes: its own receipts, and what it adds to those of
 // guests.
 
-// repeated answers an event that was recorded before: it returns the first receipt with its present status. The receipt
-// is called a duplicate only if the event is known to have arrived.
-func (o *operation) repeated(receipt *abi.WriteReceipt) *abi.WriteReceipt {
+// repeatedReceipt answers an event that was recorded before: it returns the first receipt with its present status. The
+// receipt is called a duplicate only if the event is known to have arrived.
+func (o *operation) repeatedReceipt(receipt *abi.WriteReceipt) *abi.WriteReceipt {
 	r := *receipt
 	if r.Duplicate = !answercheck.Undecided(r.Status); r.Duplicate {
 		r.Warnings = append(slices.Clone(r.Warnings), warnDuplicate)
@@ -66,9 +66,9 @@ const (
 		"recording it again sends nothing"
 )
 
-// doubted completes the error of a write that may have arrived in part. The write can be settled, and so retried, if
+// withDoubt completes the error of a write that may have arrived in part. The write can be settled, and so retried, if
 // the provider can look the event up.
-func (o *operation) doubted(e *abi.Error) *abi.Error {
+func (o *operation) withDoubt(e *abi.Error) *abi.Error {
 	settled := *e
 	settled.Retryable = o.provider.has(abi.OpFindEvent)
 	if settled.Retryable {

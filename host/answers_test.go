@@ -57,8 +57,8 @@ func sleb(n int64) (b []byte) {
 	}
 }
 
-// answered opens a module with one answer replaced, and calls that operation.
-func answered(t *testing.T, op, answer string) error {
+// openAnswering opens a module with one answer replaced, and calls that operation.
+func openAnswering(t *testing.T, op, answer string) error {
 	t.Helper()
 	answers := plainAnswers()
 	answers[op] = answer
@@ -157,7 +157,7 @@ func TestAnswersThatBreakTheContractAreRefused(t *testing.T) {
 		{abi.OpNativeMutation, `{"status":"skipped_read_only"}`, `status "skipped_read_only"`},
 	} {
 		t.Run(c.op+" "+c.answer, func(t *testing.T) {
-			e := host.RequireCode(t, answered(t, c.op, c.answer), abi.CodeInternal, c.says)
+			e := host.RequireCode(t, openAnswering(t, c.op, c.answer), abi.CodeInternal, c.says)
 			assert.Equal(t, abi.ReasonContractBreach, e.Reason)
 			assert.False(t, e.Retryable)
 		})
@@ -169,7 +169,7 @@ func TestAnswersThatBreakTheContractAreRefused(t *testing.T) {
 		{abi.OpReadiness, `{"status":"ready","event_ids":{},"method":"m"}`},
 		{abi.OpHealth, plainAnswers()[abi.OpHealth]},
 	} {
-		assert.NoError(t, answered(t, c.op, c.answer), c.answer)
+		assert.NoError(t, openAnswering(t, c.op, c.answer), c.answer)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestTheArchiveKeepsAcceptedEventsWordForWord(t *testing.T) {
 func TestWithoutTheOptionNothingIsArchived(t *testing.T) {
 	h := host.Open(t, host.Options{})
 	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
-	host.Told(t, s, "e1", "echo x")
+	host.RunCommands(t, s, "e1", "echo x")
 	stats, err := h.Archive().ArchiveStats(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, &report.ArchiveStats{}, stats)

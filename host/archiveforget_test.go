@@ -107,7 +107,7 @@ func TestADamagedSegmentIsNotTakenForForgotten(t *testing.T) {
 	RequireCode(t, err, abi.CodeTimeout, "the call ended first") // not the damage, which did not stop the rest
 
 	s := OpenSlot(t, h, History(t, ""))
-	Told(t, s, "said", "My cat is called Zorvex.")
+	RunCommands(t, s, "said", "My cat is called Zorvex.")
 	r, err := s.Forget(ctx, &abi.ForgetRequest{Scope: TestScope, EventIDs: []string{"said"}})
 	require.NoError(t, err)
 	require.Equal(t, abi.ForgetPartial, r.Status)

@@ -103,7 +103,7 @@ func TestABackfillNeedsAnArchiveAndAnotherMemory(t *testing.T) {
 func TestABackfillGoesOnAfterARestart(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	host.Life(t, dir, func(h *host.Host, s *host.Slot) {
+	host.RunHistory(t, dir, func(h *host.Host, s *host.Slot) {
 		host.Record(t, s, "ann", 0, 120)
 		inline := host.History(t, "next")
 		inline.Block = abi.Raw(`{}`)
@@ -115,7 +115,7 @@ func TestABackfillGoesOnAfterARestart(t *testing.T) {
 			return b.Progress.Done > 10
 		})
 	})
-	host.Life(t, dir, func(h *host.Host, s *host.Slot) {
+	host.RunHistory(t, dir, func(h *host.Host, s *host.Slot) {
 		b, err := s.BackfillStatus(ctx)
 		require.NoError(t, err)
 		require.Equal(t, report.FollowerStopped, b.State, "until it is gone on with")

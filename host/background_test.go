@@ -18,7 +18,7 @@ func TestBackgroundWorkRunsWhenItIsDue(t *testing.T) {
 	s, _, clock := ScriptedSlot(t, Options{})
 	ctx := context.Background()
 	p := s.current.Load().provider
-	Told(t, s, "e1", "put work append,did,it")
+	RunCommands(t, s, "e1", "put work append,did,it")
 	due := func() string {
 		t.Helper()
 		s.runDue(ctx, p)
@@ -41,7 +41,7 @@ func TestBackgroundWorkRunsWhenItIsDue(t *testing.T) {
 
 func TestBackgroundWorkOfOtherProvidersScopesIsNotTouched(t *testing.T) {
 	s, _, _ := ScriptedSlot(t, Options{})
-	Told(t, s, "e1", "put work append,did,it")
+	RunCommands(t, s, "e1", "put work append,did,it")
 	c := s.current.Load().provider.config
 	c.Name = "probe_backend"
 	_, err := s.Swap(context.Background(), c)
@@ -63,7 +63,7 @@ func yielding(t *testing.T, work string) (s *Slot, during func(func()) error) {
 	}))
 	t.Cleanup(server.Close)
 	s = NetSlot(t, server.URL, Options{})
-	Told(t, s, "e1", "put work http,get|"+work+"; put k 1")
+	RunCommands(t, s, "e1", "put work http,get|"+work+"; put k 1")
 	return s, func(meanwhile func()) error {
 		done := make(chan error, 1)
 		go func() { done <- s.work(context.Background(), s.current.Load().provider, TestScope) }()
@@ -81,13 +81,13 @@ func yielding(t *testing.T, work string) (s *Slot, during func(func()) error) {
 
 func TestWorkThatYieldsLetsOtherWritesPass(t *testing.T) {
 	s, during := yielding(t, "append,did,it")
-	require.NoError(t, during(func() { Told(t, s, "e2", "append turns meanwhile") }))
+	require.NoError(t, during(func() { RunCommands(t, s, "e2", "append turns meanwhile") }))
 	assert.Equal(t, []string{"1=it ", "1=meanwhile "}, Retrieved(t, s, "read did; read turns"))
 }
 
 func TestWorkThatYieldsCommitsByVersion(t *testing.T) {
 	s, during := yielding(t, "put,k,mine,1")
-	err := during(func() { Told(t, s, "e2", "put k theirs") })
+	err := during(func() { RunCommands(t, s, "e2", "put k theirs") })
 	RequireCode(t, err, abi.CodeConflict)
 	assert.Equal(t, []string{"theirs", ""}, Retrieved(t, s, "get k; read worked"), "all of it or nothing")
 }
@@ -107,7 +107,7 @@ func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	s := netSlotOn(t, Impatient(Open(t, Options{Now: c.Now})), server.URL)
-	Told(t, s, "e1", "echo ask; put work append,did,it")
+	RunCommands(t, s, "e1", "echo ask; put work append,did,it")
 	look := func(ms int64) {
 		t.Helper()
 		r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: TestScope, TimeoutMS: ms})
@@ -124,7 +124,7 @@ func TestReadinessWithTimeLetsTheGuestWork(t *testing.T) {
 		return did != ""
 	})
 	assert.LessOrEqual(t, len(strings.Fields(did)), 10, "it always says that it worked, and is not asked without a pause")
-	Told(t, s, "e2", "echo ask; del did")
+	RunCommands(t, s, "e2", "echo ask; del did")
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	look(5)

@@ -141,7 +141,7 @@ func TestABatchOfManyPeopleEndsWithItsContext(t *testing.T) {
 }
 
 func TestARecordedBatchOfManyPeopleIsReplayed(t *testing.T) {
-	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+	path := recordCassette(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
 		_, err := s.RecordEvents(t.Context(), mixedBatch(3, 3, func(person, turn int) string {
 			return fmt.Sprintf("append turns %d-%d;random;now", person, turn)
 		}))

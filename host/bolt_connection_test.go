@@ -102,7 +102,7 @@ func TestLockedUserIsTold(t *testing.T) {
 func TestServerThatWasRestartedIsUsedAgain(t *testing.T) {
 	s := graph(t, bolt.Options{Password: host.TestSecret})
 	slot := graphSlot(t, s, host.Options{})
-	host.Told(t, slot, "e1", `bolt create {"id":1}`)
+	host.RunCommands(t, slot, "e1", `bolt create {"id":1}`)
 	s.Stop()
 	_, err := slot.Retrieve(context.Background(), host.Ask("bolt one"))
 	host.RequireCode(t, err, abi.CodeUnavailable, "cannot be reached", "is Neo4j running")
@@ -110,7 +110,7 @@ func TestServerThatWasRestartedIsUsedAgain(t *testing.T) {
 	host.Retrieved(t, slot, "bolt one")
 	s.Stop()
 	require.NoError(t, s.Listen())
-	host.Told(t, slot, "e2", `bolt create {"id":2}`)
+	host.RunCommands(t, slot, "e2", `bolt create {"id":2}`)
 	assert.Len(t, s.Ran(), 3, "a dead connection is found out before the statement is sent, and no statement is sent "+
 		"twice")
 }
@@ -161,7 +161,7 @@ func TestRefusedAddressIsRefusedWhateverNamedIt(t *testing.T) {
 func TestClusterIsRoutedAndReadsSeeWhatWasWritten(t *testing.T) {
 	s := graph(t, bolt.Options{Password: host.TestSecret})
 	slot := host.OpenSlot(t, host.Open(t, host.Options{}), graphConfig(s.URL("neo4j")))
-	host.Told(t, slot, "e1", `bolt create {"id":1}`)
+	host.RunCommands(t, slot, "e1", `bolt create {"id":1}`)
 	host.Retrieved(t, slot, "bolt one")
 	require.Len(t, s.Ran(), 2)
 	assert.Equal(t, "w", s.Ran()[0].Mode)

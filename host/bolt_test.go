@@ -150,7 +150,7 @@ func TestReadOnlyLetsOnlyReadStatementsPassAndNeo4jHoldsThemToIt(t *testing.T) {
 	s := graph(t, bolt.Options{Password: host.TestSecret})
 	slot := graphSlot(t, s, host.Options{})
 	assert.Equal(t, `{"columns":[],"rows":0,"more":false,"counters":{"nodes_created":1,"properties_set":1},"server":"Neo4j/5.26.2"} `,
-		host.Told(t, slot, "e1", `bolt create {"id":1}`)[0])
+		host.RunCommands(t, slot, "e1", `bolt create {"id":1}`)[0])
 	_, err := slot.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	_, err = slot.Retrieve(context.Background(), host.Ask(`bolt create {"id":1}`))
@@ -195,7 +195,7 @@ func TestWriteWhoseRowsAreCutHasRunToItsEnd(t *testing.T) {
 		Answer: reply(bolt.Answer{Columns: []string{"id"}, Rows: [][]any{{int64(1)}, {int64(2)}},
 			Counters: map[string]int64{"nodes-created": 2}}).Answer})
 	slot := host.OpenSlot(t, host.Open(t, host.Options{Limits: host.Limits{Rows: 1}}), host.ProbeConfig(fmt.Sprintf(`{"db":%q}`, s.URL("bolt"))))
-	assert.Contains(t, host.Told(t, slot, "e1", `bolt create {"id":1}`)[0],
+	assert.Contains(t, host.RunCommands(t, slot, "e1", `bolt create {"id":1}`)[0],
 		`"rows":1,"more":true,"counters":{"nodes_created":2}`)
 }
 
@@ -280,7 +280,7 @@ func TestPasswordNeverReachesTheGuestOrAnError(t *testing.T) {
 func TestDatabaseBesideAServerDoesNotMakeTheScopesNew(t *testing.T) {
 	found := func(before, after string) string {
 		s := host.OpenSlot(t, host.Open(t, host.Options{}), host.ProbeConfig(before))
-		host.Told(t, s, "e", "put k kept")
+		host.RunCommands(t, s, "e", "put k kept")
 		_, err := s.Swap(t.Context(), host.ProbeConfig(after))
 		require.NoError(t, err)
 		return host.Retrieved(t, s, "get k")[0]

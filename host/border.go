@@ -106,11 +106,11 @@ func (s *Slot) logDecision(ctx context.Context, a contractCall) (context.Context
 	default:
 		return ctx, ignore, nil
 	}
-	return ctx, func(_ abi.Encodable, err error) { s.host.decided(ctx, a, err) }, nil
+	return ctx, func(_ abi.Encodable, err error) { s.host.recordDecision(ctx, a, err) }, nil
 }
 
-// decided writes the log line of a decision.
-func (h *Host) decided(ctx context.Context, a contractCall, err error) {
+// recordDecision writes the log line of a decision.
+func (h *Host) recordDecision(ctx context.Context, a contractCall, err error) {
 	result := "done"
 	if err != nil {
 		result = string(abi.CodeOf(err))

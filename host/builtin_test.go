@@ -37,7 +37,7 @@ func builtinWith(t *testing.T, name, block string, changes ...func(*host.Options
 	return host.OpenSlot(t, host.Open(t, o), p)
 }
 
-func said(id, at, text string) *abi.MemoryEvent {
+func eventAt(id, at, text string) *abi.MemoryEvent {
 	return &abi.MemoryEvent{EventID: id, RunID: "r", UserID: "p", SessionID: "s", TurnID: id, Timestamp: at,
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
@@ -50,12 +50,12 @@ func TestASessionThatIsLeftOutNeedsNoMoreMemoryThanAPage(t *testing.T) {
 	s := host.OpenSlot(t, host.Open(t, host.Options{Limits: host.Limits{MemoryBytes: memory}}), host.ProviderConfig{Name: "full_history",
 		Module: m.Wasm, Source: "builtin",
 		Block: abi.Raw(`{"current_session":"exclude"}`)})
-	old := said("old", "2026-01-01T00:00:00Z", "I drink tea.")
+	old := eventAt("old", "2026-01-01T00:00:00Z", "I drink tea.")
 	old.SessionID = "yesterday"
 	_, err := s.RecordEvent(t.Context(), old)
 	require.NoError(t, err)
 	for i := range turns {
-		_, err := s.RecordEvent(t.Context(), said("e"+strconv.Itoa(i), "2026-01-02T00:"+strconv.Itoa(10+i/2)+":00Z",
+		_, err := s.RecordEvent(t.Context(), eventAt("e"+strconv.Itoa(i), "2026-01-02T00:"+strconv.Itoa(10+i/2)+":00Z",
 			strings.Repeat("x", size)))
 		require.NoError(t, err)
 	}
@@ -70,7 +70,7 @@ func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 	brief.Leave(t)
 	s := builtinSlot(t, "full_history", `{}`)
 	text := strings.Repeat("Grüße, 世界 🙂 \"quoted\" \\ back\tslash\n", 5<<20/42)
-	e := said("big", "2026-01-02T03:04:05Z", text)
+	e := eventAt("big", "2026-01-02T03:04:05Z", text)
 	_, err := s.RecordEvent(context.Background(), e)
 	require.NoError(t, err)
 	r, err := s.RecordEvent(context.Background(), e)
@@ -78,7 +78,7 @@ func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 	assert.True(t, r.Duplicate)
 	// A retrieval reads at most 4 MiB of history, and says so; a smaller turn after it is returned completely.
 	whole := strings.Repeat("Grüße, 世界 🙂\n", 1<<20/20)
-	_, err = s.RecordEvent(context.Background(), said("large", "2026-01-03T03:04:05Z", whole))
+	_, err = s.RecordEvent(context.Background(), eventAt("large", "2026-01-03T03:04:05Z", whole))
 	require.NoError(t, err)
 	q, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "q", SessionID: "new",
 		Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"}})
@@ -94,9 +94,9 @@ func TestFiveMegabytesOfTextAreKeptExactly(t *testing.T) {
 func TestOutOfOrderTurnsComeBackByTheirTime(t *testing.T) {
 	s := builtinSlot(t, "full_history", `{}`)
 	for _, e := range []*abi.MemoryEvent{
-		said("c", "2026-01-03T00:00:00Z", "third"), said("a", "2026-01-01T00:00:00+14:00", "first"),
-		said("d", "2026-01-03T00:00:00Z", "fourth, same time, later"),
-		said("b", "2026-01-02T12:00:00.5-11:00", "second"),
+		eventAt("c", "2026-01-03T00:00:00Z", "third"), eventAt("a", "2026-01-01T00:00:00+14:00", "first"),
+		eventAt("d", "2026-01-03T00:00:00Z", "fourth, same time, later"),
+		eventAt("b", "2026-01-02T12:00:00.5-11:00", "second"),
 	} {
 		_, err := s.RecordEvent(context.Background(), e)
 		require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestControlsThatRetainNothingSaySo(t *testing.T) {
 		"oracle_ipas": `{"entries":[{"persona_id":"p","attribute":"drink","value":"tea"}]}`} {
 		t.Run(name, func(t *testing.T) {
 			s := builtinSlot(t, name, block)
-			r, err := s.RecordEvent(context.Background(), said("a", "2026-01-01T00:00:00Z", "I like coffee"))
+			r, err := s.RecordEvent(context.Background(), eventAt("a", "2026-01-01T00:00:00Z", "I like coffee"))
 			require.NoError(t, err)
 			assert.Equal(t, abi.StatusNotRetained, r.Status)
 			assert.Equal(t, abi.KindControl, r.Trace.ConditionKind)
@@ -161,10 +161,10 @@ func TestARefusedConnectionIsUnavailable(t *testing.T) {
 			server.Config.SetKeepAlivesEnabled(false)
 			server.Start()
 			s := builtinSlot(t, name, `{"url":"`+server.URL+`"}`)
-			_, err := s.RecordEvent(t.Context(), said("e-1", "2026-01-02T00:00:00Z", "My tea is at nine."))
+			_, err := s.RecordEvent(t.Context(), eventAt("e-1", "2026-01-02T00:00:00Z", "My tea is at nine."))
 			require.NoError(t, err)
 			server.Close()
-			_, err = s.RecordEvent(t.Context(), said("e-2", "2026-01-02T00:00:00Z", "My tea is at ten."))
+			_, err = s.RecordEvent(t.Context(), eventAt("e-2", "2026-01-02T00:00:00Z", "My tea is at ten."))
 			e := host.RequireCode(t, err, abi.CodeUnavailable)
 			assert.NotEqual(t, "uncertain", e.Reason)
 		})

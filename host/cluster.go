@@ -68,7 +68,7 @@ func readCluster(ctx context.Context, store state.Store, f *fleet.Fleet) (*repor
 		c.Hosts = append(c.Hosts, report.ClusterHost{Name: hostName(h.Name, h.PID), Version: h.Version,
 			Began: stampOf(h.Began), LeftMS: &left, Self: h.Session == self})
 	}
-	values, err := f.Look(ctx, factsOf(nil)...)
+	values, err := f.Read(ctx, factsOf(nil)...)
 	if err != nil {
 		return nil, stateError(err)
 	}

@@ -72,7 +72,7 @@ func servingRef() fleet.Ref { return fleet.Ref{Table: tableShared, Key: []byte(s
 
 // served reads the fact; nil if one process owns the store, or nothing has served yet.
 func (s *Slot) served(ctx context.Context) ([]byte, error) {
-	values, err := s.host.fleet.Look(ctx, servingRef())
+	values, err := s.host.fleet.Read(ctx, servingRef())
 	if err != nil || values == nil {
 		return nil, stateError(err)
 	}

@@ -50,7 +50,7 @@ func (o *operation) commitState(ctx context.Context, last bool, accepted ...*abi
 
 // commitAccepted commits a batch together with what followers need about events that the operation's provider accepted.
 func (o *operation) commitAccepted(ctx context.Context, b *state.Batch, last bool, events ...*abi.MemoryEvent) error {
-	after, err := o.slot.followers.accepted(ctx, b, o.provider, events)
+	after, err := o.slot.followers.deliverAccepted(ctx, b, o.provider, events)
 	if err != nil || after == nil && b.Len() == 0 {
 		return err
 	}

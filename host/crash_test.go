@@ -196,7 +196,7 @@ func (w *world) life(t *testing.T, dir, url string, from, to int, canFind bool, 
 		NoReadinessPolls: !canFind, // polls would read the module's exports while they are changed here
 		Limits:           Limits{Pool: 1}})
 	require.NoError(t, err)
-	Patient(h)
+	AddSlack(h)
 	defer func() { require.NoError(t, h.Close(ctx)) }()
 	h.store = mortalStore{h.store, w}
 	h.fleet = fleet.Of(h.store)

@@ -177,7 +177,7 @@ func TestClockThatGoesBackDelaysAndLosesNothing(t *testing.T) {
 
 func TestDamagedRecordOfTheLedgerIsAnErrorAndTheSlotGoesOn(t *testing.T) {
 	s, _, _ := host.ScriptedSlot(t, host.Options{})
-	host.Told(t, s, "e", "echo x")
+	host.RunCommands(t, s, "e", "echo x")
 	for _, damage := range [][]byte{{}, []byte("short"), append(make([]byte, 41), "{not a receipt"...),
 		make([]byte, 41)} {
 		host.PutRecord(t, s, delivery.TableEntries, delivery.Key(host.SpaceOf(t, s), "e"), damage)
@@ -191,7 +191,7 @@ func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
 	s, b, clock := host.ScriptedSlot(t, host.Options{LedgerRetention: time.Hour})
 	ctx := context.Background()
 	for i := range 50 {
-		host.Told(t, s, fmt.Sprint("old ", i), "deliver a")
+		host.RunCommands(t, s, fmt.Sprint("old ", i), "deliver a")
 	}
 	b.Set(func() { b.Post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(ctx, host.Event("doubtful", "deliver a"))
@@ -199,7 +199,7 @@ func TestRetentionKeepsTheLedgerBoundedAndOldEventsAreLookedUp(t *testing.T) {
 	b.Set(func() { b.Post, b.Find = nil, answercheck.FoundAbsent })
 	clock.Add(2 * time.Hour)
 	for i := range 6 {
-		host.Told(t, s, fmt.Sprint("new ", i), "deliver a")
+		host.RunCommands(t, s, fmt.Sprint("new ", i), "deliver a")
 	}
 	assert.Len(t, host.Stored(t, s, delivery.TableEntries), 7, "the new ones, and the one whose outcome is unknown")
 	sent := len(b.Sent())
@@ -371,7 +371,7 @@ func TestReadinessNamesWhatIsThereInPart(t *testing.T) {
 func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
 	s, _, _ := host.ScriptedSlot(t, host.Options{})
 	ctx := context.Background()
-	host.Told(t, s, "e1", "append turns one; put reset incomplete")
+	host.RunCommands(t, s, "e1", "append turns one; put reset incomplete")
 	r, err := s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetIncomplete, r.Status)
@@ -383,7 +383,7 @@ func TestUnfinishedResetGoesOnWhereItStopped(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, []int64{1, 2}, []int64{r.OldGeneration, r.NewGeneration},
 		"nothing was written since: the new generation is kept")
-	host.Told(t, s, "e1", "append turns again; put reset fail")
+	host.RunCommands(t, s, "e1", "append turns again; put reset fail")
 	_, err = s.ResetScope(ctx, host.TestScope)
 	host.RequireCode(t, err, abi.CodeBackend, "goes on in its new generation")
 	assert.Equal(t, []string{"run/persona//3"}, host.Retrieved(t, s, "scope"))

@@ -22,7 +22,7 @@ func TestTheChapterOnEmbeddingIsTheExamples(t *testing.T) {
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			sources = append(sources, dedented(string(text)))
+			sources = append(sources, dedent(string(text)))
 		}
 	}
 	snippets := strings.Split(string(page), "```go\n")[1:]
@@ -32,14 +32,14 @@ func TestTheChapterOnEmbeddingIsTheExamples(t *testing.T) {
 		require.True(t, ended)
 		found := false
 		for _, source := range sources {
-			found = found || inOrder(source, strings.Split(dedented(code), "…\n"))
+			found = found || inOrder(source, strings.Split(dedent(code), "…\n"))
 		}
 		require.True(t, found, "no example has this snippet of docs/embed.md:\n%s", code)
 	}
 }
 
-// dedented is text without the indentation of its lines.
-func dedented(text string) string {
+// dedent is text without the indentation of its lines.
+func dedent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimLeft(line, " \t")

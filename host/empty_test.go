@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// emptied is a slot with a MemOS whose model answered in prose, so that nothing was kept of event e.
-func emptied(t *testing.T, mode string, options ...func(*host.Options, *host.ProviderConfig)) (*host.Slot, *memos.Server) {
+// emptyingSlot is a slot with a MemOS whose model answered in prose, so that nothing was kept of event e.
+func emptyingSlot(t *testing.T, mode string, options ...func(*host.Options, *host.ProviderConfig)) (*host.Slot, *memos.Server) {
 	t.Helper()
 	fake := memos.New(memos.Options{})
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
 	s := builtinWith(t, "memos", `{"url":"`+server.URL+`","graph_store":"neo4j","add_mode":"`+mode+`"}`, options...)
 	fake.Break(memos.Faults{LLMProse: true})
-	_, err := s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+	_, err := s.RecordEvent(t.Context(), eventAt("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
 	require.NoError(t, err)
 	fake.Break(memos.Faults{})
 	return s, fake
@@ -51,14 +51,14 @@ func adds(fake *memos.Server) (n int) {
 func TestWhatKeptNothingIsToldUntilSomebodyDecides(t *testing.T) {
 	for _, mode := range []string{"async", "sync/fine"} {
 		t.Run(mode, func(t *testing.T) {
-			s, fake := emptied(t, mode)
+			s, fake := emptyingSlot(t, mode)
 			for range 3 {
 				ready := readiness(t, s, false)
 				assert.Equal(t, []string{"e"}, ready.EventIDs.Empty)
 				assert.Contains(t, ready.Warnings, "kept_nothing: the backend kept nothing of 1 events; memhost readiness "+
 					"--retry sends them again")
 			}
-			again, err := s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+			again, err := s.RecordEvent(t.Context(), eventAt("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
 			require.NoError(t, err)
 			assert.Equal(t, abi.StatusNotRetained, again.Status)
 			assert.True(t, again.Duplicate)
@@ -66,7 +66,7 @@ func TestWhatKeptNothingIsToldUntilSomebodyDecides(t *testing.T) {
 
 			ready := readiness(t, s, true)
 			assert.Equal(t, []string{"e"}, ready.EventIDs.Failed, "without an archive whoever has it records it again")
-			again, err = s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+			again, err = s.RecordEvent(t.Context(), eventAt("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
 			require.NoError(t, err)
 			assert.False(t, again.Duplicate)
 			assert.Contains(t, strings.Join(again.Warnings, "\n"), "sent_again: ")
@@ -83,7 +83,7 @@ func TestWhatKeptNothingIsToldUntilSomebodyDecides(t *testing.T) {
 
 func TestARetrySendsWhatTheArchiveHas(t *testing.T) {
 	brief.Leave(t)
-	s, fake := emptied(t, "async", func(o *host.Options, _ *host.ProviderConfig) { o.Archive = true })
+	s, fake := emptyingSlot(t, "async", func(o *host.Options, _ *host.ProviderConfig) { o.Archive = true })
 	assert.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
 	ready := readiness(t, s, true)
 	assert.Equal(t, abi.ReadinessReady, ready.Status)
@@ -96,10 +96,10 @@ func TestARetrySendsWhatTheArchiveHas(t *testing.T) {
 
 func TestRetryOnce(t *testing.T) {
 	brief.Leave(t)
-	s, fake := emptied(t, "async", func(_ *host.Options, p *host.ProviderConfig) { p.RetryEmpty = host.RetryOnce })
+	s, fake := emptyingSlot(t, "async", func(_ *host.Options, p *host.ProviderConfig) { p.RetryEmpty = host.RetryOnce })
 	require.Equal(t, []string{"e"}, readiness(t, s, false).EventIDs.Empty)
 	record := func() *abi.WriteReceipt {
-		receipt, err := s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+		receipt, err := s.RecordEvent(t.Context(), eventAt("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
 		require.NoError(t, err)
 		return receipt
 	}
@@ -112,7 +112,7 @@ func TestRetryOnce(t *testing.T) {
 
 // TestARetryMeetsTheWall, and then changes nothing.
 func TestARetryMeetsTheWall(t *testing.T) {
-	s, _ := emptied(t, "sync/fine")
+	s, _ := emptyingSlot(t, "sync/fine")
 	_, err := s.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
 	_, err = s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"},

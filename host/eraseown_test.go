@@ -122,7 +122,7 @@ func TestAResetErasesWhatTheHostItselfHolds(t *testing.T) {
 	s, err := h.Open(ctx, History(t, ""))
 	require.NoError(t, err)
 	require.NoError(t, s.Shadow(ctx, History(t, "shadow"), ShadowOptions{SamplePercent: 100}))
-	Told(t, s, "e1", "My cat is called Zorvex.")
+	RunCommands(t, s, "e1", "My cat is called Zorvex.")
 	other := Event("e2", "I like tea.")
 	other.UserID = "bob"
 	_, err = s.RecordEvent(ctx, other)
@@ -150,7 +150,7 @@ func TestAResetErasesWhatTheHostItselfHolds(t *testing.T) {
 	require.EqualValues(t, 1, stats.Events)
 	Until(t, "the shadow has reset the scope", func() bool { return len(DataHas(t, dir, "Zorvex")) == 0 })
 	require.NotEmpty(t, DataHas(t, dir, "I like tea"))
-	Told(t, s, "e1", "My cat is called Zorvex.") // it may be recorded again
+	RunCommands(t, s, "e1", "My cat is called Zorvex.") // it may be recorded again
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
 }

@@ -143,7 +143,7 @@ func ExampleSlot_RecordEvent() {
 			fmt.Println(receipt.Status, "duplicate:", receipt.Duplicate)
 		case errors.Is(err, &abi.Error{Code: abi.CodeConflict}):
 			fmt.Println("recorded before with other content:", e.Reason)
-		case e.Retryable: // unavailable, timeout, rate_limited: later, after e.RetryAfterMS where it is set
+		case e.Retryable: // unavailable, timeout, rate_limited: later, after e.RetryAfterMS if it is set
 			fmt.Println("later:", e.Code)
 		default: // e.Message says what is wrong, e.Hint what to do, e.Native what the backend answered
 			fmt.Printf("%s: %s\n", e.Code, e.Message)

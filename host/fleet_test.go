@@ -182,7 +182,7 @@ func TestAnEventIsCalledKnownAfterAWriteOnly(t *testing.T) {
 	receipt, err := other.RecordEvent(ctx, Event("e1", "append turns x"))
 	require.NoError(t, err)
 	require.True(t, receipt.Duplicate)
-	Told(t, other, "e2", "append turns y") // now the scope is set up here, too
+	RunCommands(t, other, "e2", "append turns y") // now the scope is set up here, too
 	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*Event("e1", "append turns x"), *Event("e3", "fail backend no")}}
 	out, err := other.RecordEvents(ctx, batch)
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestAResetAtOneHostIsSeenAtTheOthers(t *testing.T) {
 	server, _ := Backend(t)
 	s := newShared(t)
 	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
-	Told(t, a, "e", "append turns x")
+	RunCommands(t, a, "e", "append turns x")
 	require.Equal(t, []string{"1=x "}, Retrieved(t, b, "read turns"))
 	r, err := b.ResetScope(t.Context(), TestScope)
 	require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestWhatWasForgottenAtOneHostIsNotRecordedAtAnother(t *testing.T) {
 	server, _ := Backend(t)
 	s := newShared(t)
 	a, b := s.join().slot(t, server.URL, Options{}), s.join().slot(t, server.URL, Options{})
-	Told(t, b, "first", "append turns x")
+	RunCommands(t, b, "first", "append turns x")
 	_, err := a.Forget(t.Context(), &abi.ForgetRequest{Scope: TestScope, EventIDs: []string{"e"}})
 	require.NoError(t, err)
 	_, err = b.RecordEvent(t.Context(), Event("e", "append turns x"))
@@ -331,7 +331,7 @@ func TestAWriteOfADeadHostIsTakenFromIt(t *testing.T) {
 	s := newShared(t)
 	doomed := s.join()
 	a, other := doomed.slot(t, server.URL, Options{Now: clock.Now}), s.join().slot(t, server.URL, Options{Now: clock.Now})
-	Told(t, a, "first", "append turns x")
+	RunCommands(t, a, "first", "append turns x")
 	b.Set(func() {
 		b.Post = func(string) int {
 			doomed.die()
@@ -511,7 +511,7 @@ func TestHostsThatDieLoseAndDoubleNothing(t *testing.T) {
 				Limits: Limits{Pool: 1}, Intercept: intercept,
 				OpenStore: func(context.Context, string) (state.Store, error) { return m, nil }})
 			require.NoError(t, err)
-			Patient(h)
+			AddSlack(h)
 			slot, err := h.Open(t.Context(), ProviderConfig{Name: "probe", Module: ProbeModule,
 				Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})
 			require.NoError(t, err)

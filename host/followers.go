@@ -34,9 +34,9 @@ type followers struct {
 	cutting sync.Mutex
 }
 
-// accepted adds what followers and archive keep of accepted events to the batch of a commit. after, if not nil, must be
-// called when the commit has ended.
-func (fs *followers) accepted(ctx context.Context, b *state.Batch, p *Provider, events []*abi.MemoryEvent) (
+// deliverAccepted adds what followers and archive keep of accepted events to the batch of a commit. after, if not nil,
+// must be called when the commit has ended.
+func (fs *followers) deliverAccepted(ctx context.Context, b *state.Batch, p *Provider, events []*abi.MemoryEvent) (
 	after func(committed bool), err error) {
 	if fs == nil || len(events) == 0 {
 		return nil, nil

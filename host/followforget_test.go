@@ -27,8 +27,9 @@ func mem0Config(t testing.TB) host.ProviderConfig {
 		Block: abi.Raw(`{"url":"` + server.URL + `"}`)}
 }
 
-// followed opens a slot with a control that keeps everything, and with mem0 as its shadow, which gets every retrieval.
-func followed(t *testing.T, dir string) (*host.Host, *host.Slot) {
+// slotWithFollower opens a slot with a control that keeps everything, and with mem0 as its shadow, which gets every
+// retrieval.
+func slotWithFollower(t *testing.T, dir string) (*host.Host, *host.Slot) {
 	t.Helper()
 	h, err := host.New(context.Background(), host.Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true})
 	require.NoError(t, err)
@@ -50,12 +51,12 @@ func atFollower(t *testing.T, s *host.Slot, scope abi.MemoryScope, query string)
 func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	h, s := followed(t, dir)
+	h, s := slotWithFollower(t, dir)
 	e := host.Event("e1", "My cat is called Zorvex.")
 	e.SessionID = "cat"
 	_, err := s.RecordEvent(ctx, e)
 	require.NoError(t, err)
-	host.Told(t, s, "e2", "I live in Oslo.")
+	host.RunCommands(t, s, "e2", "I live in Oslo.")
 	host.Until(t, "it has everything", func() bool { return host.ShadowOf(t, s).State == report.FollowerReady })
 	_, err = s.Retrieve(ctx, &abi.RetrieveRequest{Query: "the cat Zorvex", Scope: host.TestScope, SessionID: "new"})
 	require.NoError(t, err)
@@ -85,7 +86,7 @@ func TestAFollowerForgetsByItsOwnMeans(t *testing.T) {
 func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	h, s := followed(t, dir)
+	h, s := slotWithFollower(t, dir)
 	for _, e := range []*abi.MemoryEvent{host.Event("e1", "My cat is called Zorvex."), host.Event("e2", "I live in Oslo.")} {
 		e.UserID = map[string]string{"e1": "ann", "e2": "bob"}[e.EventID]
 		_, err := s.RecordEvent(ctx, e)

@@ -20,14 +20,14 @@ func TestForgettingWithAProviderThatCannot(t *testing.T) {
 	h, err := host.New(ctx, host.Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true,
 		Engines: []host.Engine{extism.Engine()}})
 	require.NoError(t, err)
-	host.Patient(h)
+	host.AddSlack(h)
 	s, err := h.Open(ctx, host.ProbeConfig(`{}`))
 	require.NoError(t, err)
 	text, first := "zorvex", host.Event("e1", "echo one")
 	first.Messages = append(first.Messages, abi.Message{Role: abi.RoleAssistant, Content: &text}) // the probe keeps none
 	_, err = s.RecordEvent(ctx, first)
 	require.NoError(t, err)
-	host.Told(t, s, "e2", "echo two")
+	host.RunCommands(t, s, "e2", "echo two")
 	require.NotEmpty(t, host.DataHas(t, dir, "zorvex"))
 	r, err := s.Forget(ctx, host.ForgetEvents("e1", "unknown"))
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 	}
 
 	own := host.OpenSlot(t, h, host.History(t, "own"))
-	host.Told(t, own, "e3", "I like tea")
+	host.RunCommands(t, own, "e3", "I like tea")
 	r, err := own.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, SessionID: host.Event("e3", "").SessionID, Reason: "x"})
 	require.NoError(t, err)
 	require.Len(t, r.Removed, 1)
@@ -147,7 +147,7 @@ func TestForgettingASessionWithoutAnArchive(t *testing.T) {
 func TestForgettingIsRefusedBehindTheWallAndByNativeIDsWithoutAProvider(t *testing.T) {
 	ctx := context.Background()
 	s := host.ProbeSlot(t, `{}`)
-	host.Told(t, s, "e1", "echo one")
+	host.RunCommands(t, s, "e1", "echo one")
 	_, err := s.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, NativeIDs: []string{"m1"}, Reason: "x"})
 	host.RequireCode(t, err, abi.CodeUnsupported, "has no forget")
 	_, err = s.Forget(ctx, &abi.ForgetRequest{Scope: host.TestScope, Reason: "x"})
@@ -165,7 +165,7 @@ func TestForgettingNamesProvidersThatDoNotServe(t *testing.T) {
 	before := host.ProbeConfig(`{}`)
 	before.Namespace = "before"
 	old := host.OpenSlot(t, h, before)
-	host.Told(t, old, "e1", "echo one")
+	host.RunCommands(t, old, "e1", "echo one")
 	c := host.ProbeConfig(`{}`)
 	c.Namespace = "now"
 	s := host.OpenSlot(t, h, c)

@@ -132,7 +132,7 @@ func TestHostileModuleWithALargeManifest(t *testing.T) {
 		fmt.Fprintf(&list, `{"name":"p%d","kind":"control"},`, i)
 	}
 	began := time.Now()
-	_, err := host.Inspect(goodModule().says(`"providers":[`, `"providers":[`+list.String()).bytes(t), host.Limits{})
+	_, err := host.Inspect(goodModule().replaceText(`"providers":[`, `"providers":[`+list.String()).bytes(t), host.Limits{})
 	host.RequireCode(t, err, abi.CodeInvalidArgument, "has a manifest of", "the limit is 524288")
 	assert.Less(t, time.Since(began), 5*time.Second)
 }
@@ -153,7 +153,7 @@ func TestHostileModuleThatForgesLogLines(t *testing.T) {
 	logger := hclog.New(&hclog.LoggerOptions{Output: &out})
 	s := host.OpenSlot(t, host.Open(t, host.Options{Logger: logger}), host.ProbeConfig(`{}`))
 	before := strings.Count(out.String(), "\n")
-	host.Told(t, s, "1", "log fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x")
+	host.RunCommands(t, s, "1", "log fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x")
 	assert.Contains(t, out.String(), `fine\n2026-11-22T00:00:00Z [ERROR] host: forged\r\x1b[2J\u009b\u2028x`)
 	assert.Equal(t, before+1, strings.Count(out.String(), "\n"), out.String())
 	assert.NotContains(t, out.String(), "\x1b")

@@ -52,7 +52,7 @@ func TestInterceptorSeesACallAndDecidesWhatComesOfIt(t *testing.T) {
 		}
 		return next(context.Background())
 	}
-	assert.Contains(t, host.Told(t, s, "e", `http post body={"a":1}`)[0], `body={"a":1}`,
+	assert.Contains(t, host.RunCommands(t, s, "e", `http post body={"a":1}`)[0], `body={"a":1}`,
 		"a call can be made again, its body too")
 	assert.EqualValues(t, 3, calls.Load())
 }

@@ -39,7 +39,7 @@ func writer(work string) error {
 	if err != nil {
 		return err
 	}
-	Patient(h)
+	AddSlack(h)
 	s, err := h.Open(ctx, ProviderConfig{Name: "probe", Module: ProbeModule,
 		Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, url))})
 	if err != nil {

@@ -36,9 +36,9 @@ func TestTheLedgerIsListedInPages(t *testing.T) {
 	for i := range 7 {
 		id := fmt.Sprintf("e%d", i)
 		if i == 3 {
-			host.Told(t, s, id, "echo ask-"+id+"; status queued")
+			host.RunCommands(t, s, id, "echo ask-"+id+"; status queued")
 		} else {
-			host.Told(t, s, id, "append turns x")
+			host.RunCommands(t, s, id, "append turns x")
 		}
 		want = append(want, id)
 	}
@@ -75,7 +75,7 @@ func TestTheLedgerIsListedInPages(t *testing.T) {
 func TestAResetScopeListsItsNewGenerationOnly(t *testing.T) {
 	s := host.ProbeSlot(t, `{}`)
 	ctx := context.Background()
-	host.Told(t, s, "old", "append turns x")
+	host.RunCommands(t, s, "old", "append turns x")
 	_, err := s.ResetScope(ctx, host.TestScope)
 	require.NoError(t, err)
 	page, err := s.ListEvents(ctx, report.EventQuery{Scope: host.TestScope})

@@ -58,7 +58,7 @@ func (m *craftedModule) with(f wasmFunc) *craftedModule {
 	return m
 }
 
-func (m *craftedModule) says(old, new string) *craftedModule {
+func (m *craftedModule) replaceText(old, new string) *craftedModule {
 	m.manifest = strings.ReplaceAll(m.manifest, old, new)
 	return m
 }
@@ -161,14 +161,14 @@ func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 		{"too large", make([]byte, 17<<20), []string{"limit is 16777216"}},
 		{"no manifest", (&craftedModule{funcs: goodModule().funcs, pages: 1, memory: "memory"}).bytes(t),
 			[]string{`no custom section "memhost.manifest"`, "memhost pack"}},
-		{"manifest that is no JSON", goodModule().says("{", "[").bytes(t), []string{"manifest that is wrong"}},
-		{"manifest with an unknown key", goodModule().says(`"version"`, `"verssion"`).bytes(t),
+		{"manifest that is no JSON", goodModule().replaceText("{", "[").bytes(t), []string{"manifest that is wrong"}},
+		{"manifest with an unknown key", goodModule().replaceText(`"version"`, `"verssion"`).bytes(t),
 			[]string{"verssion", `"version"`}},
-		{"manifest of another version", goodModule().says(`"manifest":1`, `"manifest":3`).bytes(t),
+		{"manifest of another version", goodModule().replaceText(`"manifest":1`, `"manifest":3`).bytes(t),
 			[]string{"manifest"}},
-		{"manifest with a schema that is none", goodModule().says(`{"type":"object"}`, `{"type":"objekt"}`).bytes(t),
+		{"manifest with a schema that is none", goodModule().replaceText(`{"type":"object"}`, `{"type":"objekt"}`).bytes(t),
 			[]string{"config_schema"}},
-		{"manifest without providers", goodModule().says(`[{"name":"hand","kind":"control"}]`, `[]`).bytes(t),
+		{"manifest without providers", goodModule().replaceText(`[{"name":"hand","kind":"control"}]`, `[]`).bytes(t),
 			[]string{"providers"}},
 		{"no marker", goodModule().without(abi.Marker).bytes(t), []string{"no memhost plugin", abi.Marker}},
 		{"marker of another version", goodModule().without(abi.Marker).with(wasmFunc{"", "mh_abi_2", nil,
@@ -199,19 +199,19 @@ func TestModulesThatAreRefusedAndWhatTheyAreTold(t *testing.T) {
 			return m.bytes(t)
 		}(),
 			[]string{"demands 200 MiB", "limit is 128 MiB"}},
-		{"manifest of another ABI", goodModule().says(`"abi":"mh1"`, `"abi":"mh1-extism"`).bytes(t),
+		{"manifest of another ABI", goodModule().replaceText(`"abi":"mh1"`, `"abi":"mh1-extism"`).bytes(t),
 			[]string{`its manifest says abi "mh1-extism"`}},
-		{"routes without the power to send", goodModule().says(`"config_schema"`,
+		{"routes without the power to send", goodModule().replaceText(`"config_schema"`,
 			`"origins":[{"name":"o","from":"/url","protocol":"http"}],"routes":[{"name":"r","origin":"o","method":"GET","path":"/","class":"read"}],"config_schema"`).bytes(t),
 			[]string{"does not import http_send", "routes[0]"}},
 		{"statements without the power to run them",
-			goodModule().says(`"config_schema"`, `"origins":[{"name":"o","from":"/url","protocol":"bolt"}],"routes":[{"name":"r","origin":"o","statement":"RETURN 1","class":"read"}],"config_schema"`).bytes(t),
+			goodModule().replaceText(`"config_schema"`, `"origins":[{"name":"o","from":"/url","protocol":"bolt"}],"routes":[{"name":"r","origin":"o","statement":"RETURN 1","class":"read"}],"config_schema"`).bytes(t),
 			[]string{"does not import bolt_run", "routes[0]"}},
 		{"the power to run statements without any",
 			goodModule().with(wasmFunc{abi.HostModule, abi.ImportBoltRun, []wasmbin.ValueType{wasmbin.I32, wasmbin.I32},
 				i64}).bytes(t),
 			[]string{"imports bolt_run", "no route of protocol bolt"}},
-		{"background without its export", goodModule().says(`"config_schema"`,
+		{"background without its export", goodModule().replaceText(`"config_schema"`,
 			`"background":[{"export":"readiness","interval_ms":1000,"class":"read"}],"config_schema"`).bytes(t),
 			[]string{"no export readiness", "background[0]"}},
 	} {

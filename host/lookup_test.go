@@ -25,7 +25,7 @@ func TestTheLookupCanBeTurnedOffAndIsToldOf(t *testing.T) {
 		return host.OpenSlot(t, host.Open(t, host.Options{}), host.ProviderConfig{Name: "simple_rag", Module: m.Wasm, Source: "builtin",
 			NoLookup: noLookup, Block: abi.Raw(`{"url":"` + server.URL + `"}`)})
 	}
-	event := said("a", "2026-01-02T00:00:00Z", "My cat is called Zorvex.")
+	event := eventAt("a", "2026-01-02T00:00:00Z", "My cat is called Zorvex.")
 	_, err := folder(true).RecordEvent(t.Context(), event)
 	require.NoError(t, err)
 
@@ -76,7 +76,7 @@ func TestALostDataFolderDoublesNothing(t *testing.T) {
 				batch := &abi.EventBatch{}
 				for i := range events {
 					text := []string{"My cat is called Zorvex.", "I live in Lyon.", "I drink oolong tea.", "I row."}[i]
-					batch.Events = append(batch.Events, *said(string(rune('a'+i)), "2026-01-02T00:00:00Z", text))
+					batch.Events = append(batch.Events, *eventAt(string(rune('a'+i)), "2026-01-02T00:00:00Z", text))
 				}
 				answers, err := s.RecordEvents(t.Context(), batch)
 				require.NoError(t, err)

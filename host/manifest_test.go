@@ -24,7 +24,7 @@ func TestTheManifestListsTheScopesOfWhatServes(t *testing.T) {
 	require.Empty(t, m.Scopes)
 	require.Equal(t, []any{"7", "2", map[string]string{"arm": "a"}, "real", false},
 		[]any{m.Seed, m.Replicate, m.Labels, m.Clock, m.FeedbackEnabled})
-	host.Told(t, s, "e1", "echo x")
+	host.RunCommands(t, s, "e1", "echo x")
 	_, err := s.SetupScope(ctx, abi.MemoryScope{RunID: "other", PersonaID: "p"})
 	require.NoError(t, err)
 	m = ok[*report.RunManifest](t)(s.Manifest(ctx))

@@ -95,7 +95,7 @@ func (s *Slot) setMode(ctx context.Context, mode *abi.AdapterMode) (*abi.ModeRec
 	}
 	s.settingMode.Lock()
 	defer s.settingMode.Unlock()
-	if _, err := s.look(ctx, v.provider, sc); err != nil {
+	if _, err := s.readMode(ctx, v.provider, sc); err != nil {
 		return nil, err
 	}
 	scopes := []*scopeState{sc}
@@ -210,7 +210,7 @@ func (s *Slot) Mode(ctx context.Context) (*abi.ModeReceipt, error) {
 			return nil, err
 		}
 		defer v.provider.release()
-		if _, err := s.look(ctx, v.provider, nil); err != nil {
+		if _, err := s.readMode(ctx, v.provider, nil); err != nil {
 			return nil, inOperation(abi.OpSetMode, err)
 		}
 		return s.modeReceipt(ctx, v.provider, []*scopeState{nil})

@@ -37,7 +37,7 @@ func TestARetrieveSeesOneMomentOfAMemoryThatIsWritten(t *testing.T) {
 	scope := abi.MemoryScope{RunID: "r", PersonaID: "p"}
 	turn := func(s *host.Slot, i int) error {
 		at := time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC).Format(time.RFC3339)
-		_, err := s.RecordEvent(t.Context(), said(fmt.Sprintf("e%d", i), at,
+		_, err := s.RecordEvent(t.Context(), eventAt(fmt.Sprintf("e%d", i), at,
 			fmt.Sprintf("My cat is called Zorvex%d.", i)))
 		return err
 	}
@@ -135,7 +135,7 @@ func TestAReadThatIsOvertakenTwiceTakesTheTurn(t *testing.T) {
 		written = append(written, err)
 		return next(ctx)
 	}})
-	host.Told(t, s, "e", "put k 0; put l 0")
+	host.RunCommands(t, s, "e", "put k 0; put l 0")
 	said := host.Retrieved(t, s, "get k; http get; get l")
 	assert.Equal(t, []string{"3", "3"}, []string{said[0], said[2]}, "both are of one commit")
 	require.Equal(t, 4, calls, "the read ran, was repeated twice, and ran in the scope's turn")
@@ -153,10 +153,10 @@ func TestAReadIsNotRepeatedForAWriteBehindItsLastRead(t *testing.T) {
 	s = host.NetSlot(t, server.URL, host.Options{Intercept: func(ctx context.Context, _ host.NativeCall,
 		next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 		calls++
-		host.Told(t, s, fmt.Sprintf("e%d", calls), "put k 1")
+		host.RunCommands(t, s, fmt.Sprintf("e%d", calls), "put k 1")
 		return next(ctx)
 	}})
-	host.Told(t, s, "e", "put k 0; put l 0")
+	host.RunCommands(t, s, "e", "put k 0; put l 0")
 	said := host.Retrieved(t, s, "get k; get l; http get")
 	assert.Equal(t, []string{"0", "0"}, said[:2])
 	assert.Equal(t, 1, calls)

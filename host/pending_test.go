@@ -44,12 +44,12 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 		require.NoError(t, err)
 	}
 	says("committed")
-	Told(t, s, "at once", "echo x")
+	RunCommands(t, s, "at once", "echo x")
 	says("committed")
-	Told(t, s, "1", "echo ask-1; status queued")
-	Told(t, s, "2", "echo ask-2; status queued")
+	RunCommands(t, s, "1", "echo ask-1; status queued")
+	RunCommands(t, s, "2", "echo ask-2; status queued")
 	says("queued", "memory_pending: 2 events")
-	Told(t, s, "3", "echo ask-3; status pending")
+	RunCommands(t, s, "3", "echo ask-3; status pending")
 	says("pending", "memory_pending: 3 events")
 	b.Set(func() { b.Post = func(string) int { return 500 } })
 	_, err := s.RecordEvent(ctx, Event("4", "deliver a"))
@@ -63,7 +63,7 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)
 	says("committed", lostWarning)
 	b.Set(func() { b.Post = nil })
-	Told(t, s, "2", "echo ask-2; status queued")
+	RunCommands(t, s, "2", "echo ask-2; status queued")
 	look(`{"status":"ready","event_ids":{},"method":"script"}`)
 	says("committed")
 
@@ -75,7 +75,7 @@ func TestRetrievalSaysHowCompleteMemoryIs(t *testing.T) {
 
 func TestListOfADataFolderOfBeforeIsRead(t *testing.T) {
 	s, _, _ := ScriptedSlot(t, Options{NoReadinessPolls: true})
-	Told(t, s, "1", "echo ask-1; status queued")
+	RunCommands(t, s, "1", "echo ask-1; status queued")
 	sc, err := s.current.Load().provider.scopeOf(TestScope)
 	require.NoError(t, err)
 	var b state.Batch
@@ -102,7 +102,7 @@ func TestPendingEndsByItself(t *testing.T) {
 	})
 	s.pollOutstanding(ctx, p, due)
 	assert.Empty(t, due, "nothing is delivery.Outstanding")
-	Told(t, s, "1", "echo ask-1; status queued")
+	RunCommands(t, s, "1", "echo ask-1; status queued")
 	var at []int // seconds at which there was a poll
 	for second := range 200 {
 		before := looks()
@@ -113,7 +113,7 @@ func TestPendingEndsByItself(t *testing.T) {
 		clock.Add(time.Second)
 	}
 	assert.Equal(t, []int{1, 3, 7, 15, 31, 63, 123, 183}, at, "1 s after the write, and then after 2 s to 60 s")
-	Told(t, s, "2", "echo ask-2; status queued")
+	RunCommands(t, s, "2", "echo ask-2; status queued")
 	s.pollOutstanding(ctx, p, due)
 	clock.Add(time.Second)
 	before := looks()
@@ -148,7 +148,7 @@ func TestPollsAreDoneByTheHost(t *testing.T) {
 	seen := make(chan string, 100)
 	s, b, clock := ScriptedSlot(t, Options{Observe: func(o Observation) { seen <- o.Operation }})
 	b.Set(func() { b.Ready = `{"status":"ready","event_ids":{},"method":"script"}` })
-	Told(t, s, "1", "echo ask-1; status queued")
+	RunCommands(t, s, "1", "echo ask-1; status queued")
 	stop := time.After(20 * time.Second)
 	for {
 		clock.Add(time.Second)
@@ -188,7 +188,7 @@ func TestALookAtManyEventsCommitsSomeTimes(t *testing.T) {
 	store := &countingStore{Store: h.store}
 	look := func(more int) (commits int) {
 		for range more {
-			Told(t, s, fmt.Sprintf("e%03d", events), fmt.Sprintf("echo ask-%d; status queued", events))
+			RunCommands(t, s, fmt.Sprintf("e%03d", events), fmt.Sprintf("echo ask-%d; status queued", events))
 			events++
 		}
 		h.store, h.fleet = store, fleet.Of(store)

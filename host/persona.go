@@ -61,7 +61,7 @@ func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 // Errors: read_only if the slot is read-only, before anything is done; those of the data folder.
 func (s *Slot) ErasePersona(ctx context.Context, r *report.PersonaRequest, find func(context.Context,
 	*KeptProvider) (ProviderConfig, error)) (_ *report.PersonaReceipt, err error) {
-	defer func() { s.host.decided(ctx, contractCall{"erase_persona", r}, err) }()
+	defer func() { s.host.recordDecision(ctx, contractCall{"erase_persona", r}, err) }()
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}

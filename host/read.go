@@ -194,7 +194,7 @@ func (s *Slot) Health(ctx context.Context) (*abi.BackendHealth, error) {
 			return nil, err
 		}
 		defer v.provider.release()
-		if _, err := s.look(ctx, v.provider, nil); err != nil {
+		if _, err := s.readMode(ctx, v.provider, nil); err != nil {
 			return nil, err
 		}
 		health, _, err := s.health(ctx, v.provider)

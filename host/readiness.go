@@ -190,7 +190,7 @@ func (o *operation) amend(ctx context.Context, u *delivery.Events, list ...deliv
 	err := o.slot.host.commit(ctx, &b)
 	switch {
 	case err == nil:
-		u.Amended(list)
+		u.ApplyAmended(list)
 	case errors.Is(err, state.ErrConflict) && len(list) > 1:
 		for _, a := range list {
 			o.amend(ctx, u, a)

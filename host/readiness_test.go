@@ -21,7 +21,7 @@ func TestALookThatFailsForNowIsRepeated(t *testing.T) {
 		return s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "p"},
 			TimeoutMS: ms})
 	}
-	_, err := s.RecordEvent(t.Context(), said("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
+	_, err := s.RecordEvent(t.Context(), eventAt("e", "2026-01-02T00:00:00Z", "My cat is called Zorvex."))
 	require.NoError(t, err)
 
 	fake.Break(memos.Faults{ListRaces: 1 << 30})

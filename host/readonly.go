@@ -52,7 +52,7 @@ func (s *Slot) admit(ctx context.Context, p *Provider, sc *scopeState) (*wall.Pe
 	if permit := s.wall.Admit(sc.wallKey()); permit != nil {
 		return permit, nil
 	}
-	if readOnly, err := s.look(ctx, p, sc); err != nil || readOnly {
+	if readOnly, err := s.readMode(ctx, p, sc); err != nil || readOnly {
 		return nil, err
 	}
 	return s.wall.Admit(sc.wallKey()), nil

@@ -16,7 +16,7 @@ func TestReadOnlyIsAWall(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
 	s := OpenSlot(t, Open(t, Options{DataDir: dir}), ProbeConfig(`{}`))
-	Told(t, s, "e1", "append turns one")
+	RunCommands(t, s, "e1", "append turns one")
 	r, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test sessions"})
 	require.NoError(t, err)
 	assert.True(t, r.ReadOnly)
@@ -32,7 +32,7 @@ func TestReadOnlyIsAWall(t *testing.T) {
 	assert.Equal(t, []string{"1=one "}, Retrieved(t, s, "read turns"))
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: false, Reason: "over"})
 	require.NoError(t, err)
-	Told(t, s, "e2", "append turns two")
+	RunCommands(t, s, "e2", "append turns two")
 	assert.Equal(t, []string{"1=one 2=two "}, Retrieved(t, s, "read turns"), "what was skipped was not ledgered")
 }
 
@@ -62,7 +62,7 @@ func TestModeSurvivesARestart(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
-	Patient(h)
+	AddSlack(h)
 	s, err := h.Open(ctx, ProbeConfig(`{}`))
 	require.NoError(t, err)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "r"})
@@ -124,10 +124,10 @@ func TestScopeIsReadOnlyByItself(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
-	Patient(h)
+	AddSlack(h)
 	s, err := h.Open(ctx, ProbeConfig(`{}`))
 	require.NoError(t, err)
-	Told(t, s, "e1", "append turns one")
+	RunCommands(t, s, "e1", "append turns one")
 	m, err := s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "test", Scope: &TestScope})
 	require.NoError(t, err)
 	assert.True(t, m.ReadOnly)
@@ -155,7 +155,7 @@ func TestScopeIsReadOnlyByItself(t *testing.T) {
 	check(s)
 	_, err = s.SetMode(ctx, &abi.AdapterMode{Reason: "over", Scope: &TestScope})
 	require.NoError(t, err)
-	Told(t, s, "e2", "append turns two")
+	RunCommands(t, s, "e2", "append turns two")
 }
 
 func TestGoingReadOnlyWaitsForWritesUnderWay(t *testing.T) {

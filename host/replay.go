@@ -215,7 +215,7 @@ func (p *player) run(ctx context.Context, o *cassette.Operation) error {
 	case cassette.OpBackground:
 		return p.enterAll(tape.Inside(ctx), o)
 	}
-	do, ok := replayed()[o.Name]
+	do, ok := replayOperations()[o.Name]
 	if !ok {
 		return abi.NewError(abi.CodeInvalidArgument,
 			fmt.Sprintf("cassette %s: operation %d is %q, which no slot has", p.options.Path, o.N,
@@ -320,8 +320,8 @@ type anyAnswer struct{}
 // Decode implements abi.Decodable.
 func (*anyAnswer) Decode(d *wirejson.Decoder, _ abi.Mode) error { return d.Skip() }
 
-// replayed has a function to replay each operation of the contract that a cassette may contain.
-func replayed() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, error) {
+// replayOperations has a function to replay each operation of the contract that a cassette may contain.
+func replayOperations() map[string]func(context.Context, *Slot, []byte) (abi.Encodable, error) {
 	return map[string]func(context.Context, *Slot, []byte) (abi.Encodable, error){
 		abi.OpSetupScope: replay(func(s *Slot, ctx context.Context, r *abi.MemoryScope) (*abi.SetupReceipt, error) {
 			return s.SetupScope(ctx, *r)

@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded runs a script against a recording slot, and returns the cassette.
-func recorded(t *testing.T, o host.Options, config host.ProviderConfig, script func(s *host.Slot)) string {
+// recordCassette runs a script against a recording slot, and returns the cassette.
+func recordCassette(t *testing.T, o host.Options, config host.ProviderConfig, script func(s *host.Slot)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.cassette")
 	if o.DataDir == "" {
@@ -37,7 +37,7 @@ func recorded(t *testing.T, o host.Options, config host.ProviderConfig, script f
 	o.Engines = []host.Engine{extism.Engine()}
 	h, err := host.New(context.Background(), o)
 	require.NoError(t, err)
-	host.Patient(h)
+	host.AddSlack(h)
 	s, err := h.Open(context.Background(), config)
 	require.NoError(t, err)
 	script(s)
@@ -118,13 +118,13 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 	ctx := context.Background()
 	t.Run("a guest with native calls, state, time and randomness, and no backend any more", func(t *testing.T) {
 		b := countingBackend(t)
-		path := recorded(t, host.Options{}, withBackend(b.URL), func(s *host.Slot) {
-			host.Told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
+		path := recordCassette(t, host.Options{}, withBackend(b.URL), func(s *host.Slot) {
+			host.RunCommands(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
 				"some more words;log a line")
-			host.Told(t, s, "e2", "http post body={\"a\":1} h:x-api-key={{secret:api_key}};get k;get none;list k;read "+
+			host.RunCommands(t, s, "e2", "http post body={\"a\":1} h:x-api-key={{secret:api_key}};get k;get none;list k;read "+
 				"log;del k")
 			// again
-			host.Told(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
+			host.RunCommands(t, s, "e1", "echo one;put k v;append log entry;random;random;now;deadline;tokens some words;fit 2 "+
 				"some more words;log a line")
 			host.Retrieved(t, s, "http get q:a=b;random;http item id=a/b")
 			_, err := s.Retrieve(ctx, host.Ask("echo x;http item id="))
@@ -135,7 +135,7 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			host.RequireCode(t, err, abi.CodeConflict)
 			_, err = s.RecordEvent(ctx, host.Event("e4", "panic on purpose"))
 			host.RequireCode(t, err, abi.CodeInternal)
-			host.Told(t, s, "e5", "count;random") // in a new instance
+			host.RunCommands(t, s, "e5", "count;random") // in a new instance
 			_, err = s.RecordEvents(ctx, &abi.EventBatch{Events: []abi.MemoryEvent{*host.Event("b1", "random"),
 				*host.Event("b2", "fail backend broken"), *host.Event("b3", "now")}})
 			require.NoError(t, err)
@@ -176,14 +176,14 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 			t.Cleanup(cancel)
 			return ctx
 		}
-		path := recorded(t, host.Options{}, withBackend(slow.URL), func(s *host.Slot) {
-			host.Told(t, s, "e1", "echo set up")
+		path := recordCassette(t, host.Options{}, withBackend(slow.URL), func(s *host.Slot) {
+			host.RunCommands(t, s, "e1", "echo set up")
 			r, err := s.RecordEvent(short(), host.Event("e2", "echo before;http post;echo behind"))
 			require.NoError(t, err)
 			require.Equal(t, abi.StatusUncertain, r.Status)
 			_, err = s.Retrieve(short(), host.Ask("spin"))
 			host.RequireCode(t, err, abi.CodeTimeout)
-			require.Equal(t, []string{"fine"}, host.Told(t, s, "e3", "echo fine"))
+			require.Equal(t, []string{"fine"}, host.RunCommands(t, s, "e3", "echo fine"))
 		})
 		requireSame(t, path, host.ProbeModule, 5)
 	})
@@ -192,14 +192,14 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 		for _, m := range plugins.Builtin() {
 			modules[m.Name] = m.Wasm
 		}
-		path := recorded(t, host.Options{}, host.ProviderConfig{Name: "full_history", Module: modules["full_history"]},
+		path := recordCassette(t, host.Options{}, host.ProviderConfig{Name: "full_history", Module: modules["full_history"]},
 			func(s *host.Slot) {
 				ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event("e1", "tea")))
 				_, err := s.Swap(ctx, host.ProbeConfig(`{"health": "error"}`))
 				require.Error(t, err)
 				_, err = s.Swap(ctx, host.ProbeConfig(`{}`))
 				require.NoError(t, err)
-				host.Told(t, s, "e1", "random")
+				host.RunCommands(t, s, "e1", "random")
 				_, err = s.Swap(ctx, host.ProviderConfig{Name: "full_history", Module: modules["full_history"]})
 				require.NoError(t, err)
 				require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event("e1", "tea"))).Duplicate)
@@ -215,13 +215,13 @@ func TestReplayReproducesEveryAnswer(t *testing.T) {
 		dir := t.TempDir()
 		h := host.Open(t, host.Options{DataDir: dir})
 		s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
-		host.Told(t, s, "e1", "echo before")
+		host.RunCommands(t, s, "e1", "echo before")
 		ok[*abi.ResetReceipt](t)(s.ResetScope(ctx, host.TestScope))
-		host.Told(t, s, "e2", "put k old")
+		host.RunCommands(t, s, "e2", "put k old")
 		ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{ReadOnly: true, Reason: "left so"}))
 		require.NoError(t, s.Close(ctx))
 		require.NoError(t, h.Close(ctx))
-		path := recorded(t, host.Options{DataDir: dir}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+		path := recordCassette(t, host.Options{DataDir: dir}, host.ProbeConfig(`{}`), func(s *host.Slot) {
 			require.Equal(t, []string{"old", "run/persona//2"}, host.Retrieved(t, s, "get k;scope"))
 			ok[*abi.ModeReceipt](t)(s.SetMode(ctx, &abi.AdapterMode{Reason: "on again"}))
 			require.True(t, ok[*abi.WriteReceipt](t)(s.RecordEvent(ctx, host.Event("e2", "put k old"))).Duplicate)
@@ -240,7 +240,7 @@ func TestReplayReproducesWhatTheControlsAnswer(t *testing.T) {
 			continue // modules with a backend are recorded where their fake backend is
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			path := recorded(t, host.Options{}, host.ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin",
+			path := recordCassette(t, host.Options{}, host.ProviderConfig{Name: m.Name, Module: m.Wasm, Source: "builtin",
 				Block: abi.Raw(blocks[m.Name])}, conversation(t))
 			requireSame(t, path, m.Wasm, 9)
 		})
@@ -269,9 +269,9 @@ func conversation(t *testing.T) func(*host.Slot) {
 func TestSecretsAreInNoCassette(t *testing.T) {
 	ctx := context.Background()
 	b := countingBackend(t)
-	path := recorded(t, host.Options{}, withBackend(b.URL), func(s *host.Slot) {
+	path := recordCassette(t, host.Options{}, withBackend(b.URL), func(s *host.Slot) {
 		// The backend echoes the key that the host put into the header, and a user says it aloud.
-		said := host.Told(t, s, "e1", "http post h:x-api-key={{secret:api_key}}")
+		said := host.RunCommands(t, s, "e1", "http post h:x-api-key={{secret:api_key}}")
 		require.Contains(t, said[0], "key [secret removed]")
 		_, err := s.RecordEvent(ctx, host.Event("e2", "echo sesame-open-1234"))
 		require.NoError(t, err)
@@ -308,7 +308,7 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 		wasm[m.Name] = m.Wasm
 	}
 	t.Run("another module", func(t *testing.T) {
-		path := recorded(t, host.Options{}, host.ProviderConfig{Name: "full_history", Module: wasm["full_history"]},
+		path := recordCassette(t, host.Options{}, host.ProviderConfig{Name: "full_history", Module: wasm["full_history"]},
 			conversation(t))
 		_, err := host.Replay(context.Background(), host.ReplayOptions{Engines: []host.Engine{extism.Engine()}, Path: path,
 			CacheDir: testcache.Dir(), Module: func(cassette.Load) ([]byte, error) { return wasm["no_memory"], nil }})
@@ -316,8 +316,8 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 			"serves no provider")
 	})
 	probes := func(t *testing.T, mend func(*cassette.Operation)) *host.Difference {
-		path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
-			host.Told(t, s, "e1", "put k v;get k;tokens abc")
+		path := recordCassette(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+			host.RunCommands(t, s, "e1", "put k v;get k;tokens abc")
 			host.Retrieved(t, s, "get k;echo bye")
 		})
 		return replayOf(t, rewritten(t, path, mend), host.ProbeModule).Difference
@@ -385,7 +385,7 @@ func TestReplayShowsTheFirstDifference(t *testing.T) {
 }
 
 func TestASenselessCassetteIsAnErrorOrADifference(t *testing.T) {
-	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) { host.Told(t, s, "e1", "put k v;get k") })
+	path := recordCassette(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) { host.RunCommands(t, s, "e1", "put k v;get k") })
 	first := func(mend func(*cassette.Operation)) func(*cassette.Operation) {
 		return func(o *cassette.Operation) {
 			if o.N == 1 {
@@ -474,10 +474,10 @@ func TestVirtualTime(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		step := -time.Hour
 		clock := func() time.Time { now = now.Add(step); return now }
-		path := recorded(t, host.Options{Now: clock}, host.ProbeConfig(`{}`), func(s *host.Slot) {
-			said := host.Told(t, s, "e1", "now;now;random")
+		path := recordCassette(t, host.Options{Now: clock}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+			said := host.RunCommands(t, s, "e1", "now;now;random")
 			require.NotEmpty(t, said[0])
-			host.Told(t, s, "e2", "now")
+			host.RunCommands(t, s, "e2", "now")
 			ok[*abi.BackendReadiness](t)(s.Readiness(context.Background(),
 				&abi.ReadinessRequest{Scope: host.TestScope, TimeoutMS: 50}))
 		})
@@ -494,12 +494,12 @@ func TestVirtualTime(t *testing.T) {
 		var sums [2][32]byte
 		for i := range sums {
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-			path := recorded(t, host.Options{Now: func() time.Time {
+			path := recordCassette(t, host.Options{Now: func() time.Time {
 				now = now.Add(time.Second)
 				return now
 			},
 				Cassette: &host.CassetteOptions{Seed: []byte("seed"), Timeless: true}},
-				host.ProbeConfig(`{}`), func(s *host.Slot) { host.Told(t, s, "e1", "random;now;put k v") })
+				host.ProbeConfig(`{}`), func(s *host.Slot) { host.RunCommands(t, s, "e1", "random;now;put k v") })
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			sums[i] = sha256.Sum256(text)
@@ -521,7 +521,7 @@ func TestVirtualTime(t *testing.T) {
 }
 
 func TestARecordingSlotDoesOneOperationAtATime(t *testing.T) {
-	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+	path := recordCassette(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
 		done := make(chan error)
 		for i := range 20 {
 			go func() {
@@ -537,7 +537,7 @@ func TestARecordingSlotDoesOneOperationAtATime(t *testing.T) {
 }
 
 func TestACassetteThatCannotBeWrittenDoesNotStopTheSlot(t *testing.T) {
-	path := recorded(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
+	path := recordCassette(t, host.Options{}, host.ProbeConfig(`{}`), func(s *host.Slot) {
 		host.RequireUsable(t, s, "e1")
 		host.BreakCassette(t, s)
 		host.RequireUsable(t, s, "e2")

@@ -140,8 +140,8 @@ func ShadowOf(t testing.TB, s *Slot) *report.Shadow {
 	return &list.Shadows[0]
 }
 
-// Life opens a host and a slot on a folder, runs within, and closes both.
-func Life(t *testing.T, dir string, within func(h *Host, s *Slot)) {
+// RunHistory opens a host and a slot on a folder, runs within, and closes both.
+func RunHistory(t *testing.T, dir string, within func(h *Host, s *Slot)) {
 	t.Helper()
 	ctx := context.Background()
 	h, err := New(ctx, Options{DataDir: dir, CacheDir: testcache.Dir(), Archive: true, Durability: "process"})

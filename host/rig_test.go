@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This is the rig of the tests of host, from outside the package and from inside. What begins with a capital letter and is
-// no test is for those from outside.
+// This is the rig of the tests of host, from outside the package and from inside. What begins with a capital letter and
+// is no test is for those from outside.
 
 func TestMain(m *testing.M) {
 	if work := os.Getenv(childEnv); work != "" {
@@ -54,13 +54,13 @@ func Open(t testing.TB, o Options) *Host {
 	h, err := New(context.Background(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close(context.Background())) })
-	Patient(h)
+	AddSlack(h)
 	return h
 }
 
-// Patient gives each operation of a host another minute: the probe's limit is a second, which is short on a busy
+// AddSlack gives each operation of a host another minute: the probe's limit is a second, which is short on a busy
 // machine. What happens to a spinning guest is tested with an impatient host. Call Patient before opening a slot.
-func Patient(h *Host) { h.slack = time.Minute }
+func AddSlack(h *Host) { h.slack = time.Minute }
 
 func Impatient(h *Host) *Host {
 	h.slack = 0
@@ -122,8 +122,8 @@ func Ask(query string) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: query, Scope: TestScope, SessionID: "s2"}
 }
 
-// Told records commands and returns the result of each.
-func Told(t testing.TB, s *Slot, id, commands string) []string {
+// RunCommands records commands and returns the result of each.
+func RunCommands(t testing.TB, s *Slot, id, commands string) []string {
 	t.Helper()
 	r, err := s.RecordEvent(context.Background(), Event(id, commands))
 	require.NoError(t, err, commands)
@@ -158,6 +158,6 @@ func RequireCode(t testing.TB, err error, code abi.Code, parts ...string) *abi.E
 // RequireUsable requires that the slot works as if nothing had happened.
 func RequireUsable(t testing.TB, s *Slot, id string) {
 	t.Helper()
-	require.Equal(t, []string{"fine"}, Told(t, s, id, "echo fine"))
+	require.Equal(t, []string{"fine"}, RunCommands(t, s, id, "echo fine"))
 	require.Equal(t, []string{"fine"}, Retrieved(t, s, "echo fine"))
 }

@@ -106,7 +106,7 @@ func (w *write) adopt(ctx context.Context, e *abi.MemoryEvent, f *delivery.Facts
 	if err := w.commitAccepted(ctx, &b, writelock.MoreFollow, e); err != nil {
 		return nil, err
 	}
-	return w.repeated(known.Receipt), nil
+	return w.repeatedReceipt(known.Receipt), nil
 }
 
 // findEvent enters the guest's find_event. Its native calls count as part of the operation that needed it.

@@ -24,8 +24,8 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// asks makes n retrievals of a person's memory.
-func asks(t testing.TB, s *Slot, person string, n int) {
+// retrieveN makes n retrievals of a person's memory.
+func retrieveN(t testing.TB, s *Slot, person string, n int) {
 	t.Helper()
 	for i := range n {
 		_, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: fmt.Sprint("question ", i),
@@ -51,7 +51,7 @@ func TestAShadowGetsEveryWriteAndIsAskedAShare(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, report.RoleShadow, m.Followers[0].Role)
 			require.Empty(t, m.Namespace, "exactly one provider answers")
-			asks(t, s, "ann", 20)
+			retrieveN(t, s, "ann", 20)
 			Until(t, "it was asked", func() bool { return ShadowOf(t, s).Report.Answers == 10 })
 			shadow := ShadowOf(t, s)
 			require.Zero(t, shadow.Report.Failed)
@@ -146,7 +146,7 @@ func TestABadShadowChangesNothingInTheServingCalls(t *testing.T) {
 			for n := range calls {
 				person, at := fmt.Sprint("person", n%people), n/people
 				Record(t, s, person, at, at+1)
-				asks(t, s, person, 1)
+				retrieveN(t, s, person, 1)
 			}
 			for n := range people {
 				person := fmt.Sprint("person", n)
@@ -175,7 +175,7 @@ func TestAShadowThatHangsKeepsNobodyWaiting(t *testing.T) {
 		_, err := s.RecordEvent(ctx, e)
 		require.NoError(t, err)
 	}
-	asks(t, s, "ann", 100)
+	retrieveN(t, s, "ann", 100)
 	require.Len(t, Remembered(t, s, "ann"), 300)
 	require.Less(t, ShadowOf(t, s).Progress.Done, int64(300))
 }
@@ -271,7 +271,7 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 	if brief.Tests() {
 		each = 1000
 	}
-	Life(t, dir, func(h *Host, s *Slot) {
+	RunHistory(t, dir, func(h *Host, s *Slot) {
 		for from := 0; from < each; from += archive.AddMost / len(people) {
 			batch := new(abi.EventBatch)
 			for n := from; n < from+archive.AddMost/len(people); n++ {

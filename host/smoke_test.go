@@ -29,14 +29,14 @@ func steps(m *report.RunManifest) (verdicts, details map[string]string) {
 	return verdicts, details
 }
 
-func smoked(name, smoke string) host.ProviderConfig {
+func smokeProvider(name, smoke string) host.ProviderConfig {
 	m, _ := plugins.Find(name)
 	return host.ProviderConfig{Name: name, Module: m.Wasm, Smoke: smoke, Scope: &host.TestScope}
 }
 
 func TestSmokeTriesTheProviderOutAndCleansUp(t *testing.T) {
 	dir := t.TempDir()
-	s := host.OpenSlot(t, host.Open(t, host.Options{DataDir: dir}), smoked("full_history", host.SmokeAuto))
+	s := host.OpenSlot(t, host.Open(t, host.Options{DataDir: dir}), smokeProvider("full_history", host.SmokeAuto))
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	verdicts, details := steps(m)
@@ -52,7 +52,7 @@ func TestSmokeTriesTheProviderOutAndCleansUp(t *testing.T) {
 	}
 	for _, next := range []struct{ smoke, verdict, says string }{{host.SmokeAuto, "skipped", "passed 2"},
 		{host.SmokeAlways, "pass", ""}, {host.SmokeNever, "skipped", "not asked for"}} {
-		m, err := s.Swap(context.Background(), smoked("full_history", next.smoke))
+		m, err := s.Swap(context.Background(), smokeProvider("full_history", next.smoke))
 		require.NoError(t, err)
 		verdicts, details := steps(m)
 		assert.Equal(t, next.verdict, verdicts["isolation_smoke"], next.smoke)
@@ -61,7 +61,7 @@ func TestSmokeTriesTheProviderOutAndCleansUp(t *testing.T) {
 }
 
 func TestSmokeOfAProviderThatRetainsNothingPassesByFindingNothing(t *testing.T) {
-	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("no_memory", host.SmokeAuto))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smokeProvider("no_memory", host.SmokeAuto))
 	m, err := s.Manifest(context.Background())
 	require.NoError(t, err)
 	verdicts, details := steps(m)
@@ -85,10 +85,10 @@ func TestSmokeThatFindsNothingIsInconclusive(t *testing.T) {
 }
 
 func TestNothingIsSmokedWhileReadOnly(t *testing.T) {
-	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("full_history", host.SmokeNever))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smokeProvider("full_history", host.SmokeNever))
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "r"})
 	require.NoError(t, err)
-	m, err := s.Swap(context.Background(), smoked("full_history", host.SmokeAlways))
+	m, err := s.Swap(context.Background(), smokeProvider("full_history", host.SmokeAlways))
 	require.NoError(t, err)
 	verdicts, details := steps(m)
 	assert.Equal(t, "skipped", verdicts["isolation_smoke"])
@@ -96,8 +96,8 @@ func TestNothingIsSmokedWhileReadOnly(t *testing.T) {
 }
 
 func TestDryRunWalksTheFlowAndServesNothing(t *testing.T) {
-	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("no_memory", host.SmokeNever))
-	m, err := s.Try(context.Background(), smoked("full_history", host.SmokeAlways))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smokeProvider("no_memory", host.SmokeNever))
+	m, err := s.Try(context.Background(), smokeProvider("full_history", host.SmokeAlways))
 	require.NoError(t, err)
 	verdicts, _ := steps(m)
 	assert.Equal(t, "pass", verdicts["write_read_smoke"])
@@ -114,7 +114,7 @@ func TestIdentityIsCheckedFirst(t *testing.T) {
 		`"often" is not one of`:      func(c *host.ProviderConfig) { c.Smoke = "often" },
 		"persona_id":                 func(c *host.ProviderConfig) { c.Scope = &abi.MemoryScope{RunID: "r"} },
 	} {
-		c := smoked("no_memory", "")
+		c := smokeProvider("no_memory", "")
 		change(&c)
 		_, err := h.Open(context.Background(), c)
 		e := host.RequireCode(t, err, abi.CodeInvalidArgument, says)
@@ -142,7 +142,7 @@ func TestSmokeFindsScopesThatAreNotKeptApart(t *testing.T) {
 			}
 			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)
-			s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("no_memory", host.SmokeNever))
+			s := host.OpenSlot(t, host.Open(t, host.Options{}), smokeProvider("no_memory", host.SmokeNever))
 			m, err := s.Swap(context.Background(),
 				host.ProviderConfig{Name: "wrong", Module: testguest.Wrong(), Smoke: host.SmokeAuto,
 					Block: abi.Raw(fmt.Sprintf(`{"url":%q}`, server.URL))})

@@ -106,9 +106,9 @@ func (tree *treeOfSpans) named(t testing.TB, name string) *notedSpan {
 func TestAnOperationsSpans(t *testing.T) {
 	tree := new(treeOfSpans)
 	s, b, _ := host.ScriptedSlot(t, host.Options{Tracer: tree, NoReadinessPolls: true})
-	host.Told(t, s, "0", "deliver first") // makes the scope ready
+	host.RunCommands(t, s, "0", "deliver first") // makes the scope ready
 	tree.forget()
-	host.Told(t, s, "e", "deliver a")
+	host.RunCommands(t, s, "e", "deliver a")
 	assert.Equal(t, "record_event\n  lock\n  plugin\n    POST /post\n  commit\n  commit\n", tree.text())
 	record := tree.named(t, "record_event")
 	assert.Equal(t, host.SpanOperation, record.start.Kind)

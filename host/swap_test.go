@@ -19,7 +19,7 @@ import (
 )
 
 func TestSwapUnderLoadFailsNoCall(t *testing.T) {
-	s := host.OpenSlot(t, host.Open(t, host.Options{}), smoked("full_history", host.SmokeNever))
+	s := host.OpenSlot(t, host.Open(t, host.Options{}), smokeProvider("full_history", host.SmokeNever))
 	ctx, stop := context.WithCancel(context.Background())
 	const callers = 200
 	swaps := 50
@@ -55,9 +55,9 @@ func TestSwapUnderLoadFailsNoCall(t *testing.T) {
 		for seen := calls.Load(); calls.Load() < seen+callers; {
 			runtime.Gosched()
 		}
-		c := smoked("full_history", host.SmokeNever)
+		c := smokeProvider("full_history", host.SmokeNever)
 		if i%2 == 0 {
-			c = smoked("no_memory", host.SmokeNever)
+			c = smokeProvider("no_memory", host.SmokeNever)
 		}
 		m, err := s.Swap(context.Background(), c)
 		require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestSwapToEqualBytesLeavesTheNewModuleWhole(t *testing.T) {
 
 func TestSwappedInProviderNeverSeesAnothersMemory(t *testing.T) {
 	s := host.ProbeSlot(t, `{}`)
-	host.Told(t, s, "e1", "append turns probe")
+	host.RunCommands(t, s, "e1", "append turns probe")
 	_, err := s.Swap(context.Background(), host.ProviderConfig{Name: "probe_backend", Module: host.ProbeModule})
 	require.NoError(t, err)
 	assert.Equal(t, []string{""}, host.Retrieved(t, s, "read turns"))

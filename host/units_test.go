@@ -64,7 +64,7 @@ func TestHostileModuleThatWritesStateForever(t *testing.T) {
 		assert.Equal(t, "state_writes", e.Reason)
 	}
 	assert.Zero(t, s.host.stateWrites.Load())
-	Told(t, s, "the same key", "put a "+half+";put a "+half+";put a 2")
+	RunCommands(t, s, "the same key", "put a "+half+";put a "+half+";put a 2")
 	assert.Equal(t, []string{"2"}, Retrieved(t, s, "get a"))
 	assert.Zero(t, s.host.stateWrites.Load())
 
@@ -87,8 +87,8 @@ func TestOneBackupIsMadeAtATime(t *testing.T) {
 func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 	ctx := context.Background()
 	s := ProbeSlot(t, `{}`)
-	Told(t, s, "e1", "echo one")
-	Told(t, s, "e2", "echo two")
+	RunCommands(t, s, "e1", "echo one")
+	RunCommands(t, s, "e2", "echo two")
 	space := SpaceOf(t, s)
 	for id, native := range map[string][]string{"e1": {"m1"}, "e2": {"m1", "m2"}} {
 		e, err := s.host.ledger.Entry(ctx, space, id)
@@ -100,7 +100,7 @@ func TestWhatAProviderRemovedLeavesTheLedger(t *testing.T) {
 	}
 	var b state.Batch
 	require.NoError(t, s.host.ledger.ForgetByNativeIDs(ctx, &b, space, map[string][]string{"memory": {"m1"}}))
-	Told(t, s, "e3", "status queued")
+	RunCommands(t, s, "e3", "status queued")
 	for id, want := range map[string]bool{"unknown": false, "e3": true} {
 		unseen, err := s.host.ledger.Forget(ctx, &b, space, id, true)
 		require.NoError(t, err)

@@ -28,8 +28,8 @@ import (
 //	commit       guest's state, ledger and archive in one transaction, which releases the lock
 //	acknowledge  note which receipts callers get, and build the answers
 //
-// Several events go as one batch to a provider that takes batches. If one of them needs its own look at the backend, the
-// lock is given back and each event goes alone, by the same steps.
+// Several events go as one batch to a provider that takes batches. If one of them needs its own look at the backend,
+// the lock is given back and each event goes alone, by the same steps.
 
 // RecordEvent implements Contract.
 func (s *Slot) RecordEvent(ctx context.Context, event *abi.MemoryEvent) (*abi.WriteReceipt, error) {
@@ -74,8 +74,8 @@ type pendingWrite struct {
 	resume *abi.Resume
 	// again is set if the backend kept nothing of the event, and it is sent again.
 	again bool
-	// before is the ledger entry of an event that did not arrive, or of which nothing was kept. It is restored if nothing
-	// arrives this time either.
+	// before is the ledger entry of an event that did not arrive, or of which nothing was kept. It is restored if
+	// nothing arrives this time either.
 	before *delivery.Entry
 	// warning is added to the event's receipt.
 	warning string
@@ -237,7 +237,7 @@ func (w *write) sort(ctx context.Context) error {
 		case delivery.RefuseContent:
 			*answer = abi.ReceiptOrError{EventID: e.EventID, Error: errOtherContent(w.Op, e.EventID)}
 		case delivery.Repeat:
-			answer.Receipt = w.repeated(f.Known.Receipt)
+			answer.Receipt = w.repeatedReceipt(f.Known.Receipt)
 		case delivery.Adopt:
 			if answer.Receipt, err = w.adopt(ctx, e, f); err != nil {
 				return err
@@ -251,7 +251,7 @@ func (w *write) sort(ctx context.Context) error {
 			if resend {
 				w.sending = append(w.sending, next)
 			} else {
-				answer.Receipt = w.repeated(receipt)
+				answer.Receipt = w.repeatedReceipt(receipt)
 			}
 		case delivery.SendMissing:
 			next.resume = &abi.Resume{Missing: f.Lookup.Missing, Markers: []string{}}
@@ -393,7 +393,7 @@ func (w *write) notDelivered(one pendingWrite, failure *abi.Error) *abi.Error {
 	case w.inDoubt(e):
 		w.slot.host.uncertainEvents.Add(1)
 		w.accept(one)
-		return w.doubted(e)
+		return w.withDoubt(e)
 	case w.Noted:
 		w.takeBack(&w.state.Batch, one)
 	}
@@ -411,8 +411,8 @@ func (w *write) takeBack(b *state.Batch, one pendingWrite) {
 }
 
 // judgeFailure answers a write that failed as a whole. If nothing can have arrived, the ledger has the events as before
-// and the callers get the error. Otherwise they are uncertain: after a timeout or an answer that violates the contract they
-// get receipts that say so; after another error they get that error.
+// and the callers get the error. Otherwise they are uncertain: after a timeout or an answer that violates the contract
+// they get receipts that say so; after another error they get that error.
 func (w *write) judgeFailure(ctx context.Context, failure error) error {
 	if !w.Noted {
 		return failure
@@ -442,7 +442,7 @@ func (w *write) judgeFailure(ctx context.Context, failure error) error {
 		w.answerLate(e)
 		return nil
 	case e.Code != abi.CodeTimeout && e.Reason != abi.ReasonContractBreach:
-		return w.doubted(e)
+		return w.withDoubt(e)
 	}
 	for _, one := range w.sending {
 		w.answers[one.at].Receipt = w.uncertainReceipt(one.event.EventID, nil, e)

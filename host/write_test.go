@@ -43,7 +43,7 @@ func TestSameEventIsKnownWhateverTheFormOfItsMetadata(t *testing.T) {
 
 func TestSameIDWithOtherContentIsConflict(t *testing.T) {
 	s := host.ProbeSlot(t, `{}`)
-	host.Told(t, s, "e1", "append turns one")
+	host.RunCommands(t, s, "e1", "append turns one")
 	_, err := s.RecordEvent(context.Background(), host.Event("e1", "append turns two"))
 	host.RequireCode(t, err, abi.CodeConflict, `"e1"`)
 	assert.Equal(t, []string{"1=one "}, host.Retrieved(t, s, "read turns"))
@@ -54,10 +54,10 @@ func TestEventsSurviveAReopenedFolder(t *testing.T) {
 	ctx := context.Background()
 	h, err := host.New(ctx, host.Options{DataDir: dir, CacheDir: testcache.Dir()})
 	require.NoError(t, err)
-	host.Patient(h)
+	host.AddSlack(h)
 	s, err := h.Open(ctx, host.ProbeConfig(`{}`))
 	require.NoError(t, err)
-	host.Told(t, s, "e1", "append turns one")
+	host.RunCommands(t, s, "e1", "append turns one")
 	require.NoError(t, s.Close(ctx))
 	require.NoError(t, h.Close(ctx))
 	s = host.OpenSlot(t, host.Open(t, host.Options{DataDir: dir}), host.ProbeConfig(`{"note":"another configuration"}`))
@@ -200,7 +200,7 @@ func TestReceiptMustHaveAStatusOfTheContract(t *testing.T) {
 func TestResetClearsOneScopeAndStartsItsNextGeneration(t *testing.T) {
 	s := host.ProbeSlot(t, `{}`)
 	ctx := context.Background()
-	host.Told(t, s, "e1", "append turns one; put k v")
+	host.RunCommands(t, s, "e1", "append turns one; put k v")
 	other := host.Event("e1", "append turns other")
 	other.UserID = "other"
 	_, err := s.RecordEvent(ctx, other)
@@ -211,7 +211,7 @@ func TestResetClearsOneScopeAndStartsItsNextGeneration(t *testing.T) {
 	assert.EqualValues(t, 1, r.OldGeneration)
 	assert.EqualValues(t, 2, r.NewGeneration)
 	assert.Equal(t, []string{"absent", "", "run/persona//2"}, host.Retrieved(t, s, "get k; read turns; scope"))
-	host.Told(t, s, "e1", "append turns again")
+	host.RunCommands(t, s, "e1", "append turns again")
 	assert.Equal(t, []string{"1=again "}, host.Retrieved(t, s, "read turns"), "an old receipt suppresses nothing")
 	q := host.Ask("read turns")
 	q.Scope.PersonaID = "other"
@@ -222,7 +222,7 @@ func TestResetClearsOneScopeAndStartsItsNextGeneration(t *testing.T) {
 
 func TestStateOfAnOperationSeesItsOwnWrites(t *testing.T) {
 	s := host.ProbeSlot(t, `{}`)
-	host.Told(t, s, "e1", "put a 1; put b 2; append l x")
+	host.RunCommands(t, s, "e1", "put a 1; put b 2; append l x")
 	var steps, want []string
 	for _, step := range []struct{ command, want string }{
 		{"get a", "1"}, {"put a 9", ""}, {"get a", "9"}, {"put c 3", ""}, {"list ", "a=9 b=2 c=3 "},
@@ -234,7 +234,7 @@ func TestStateOfAnOperationSeesItsOwnWrites(t *testing.T) {
 		steps = append(steps, step.command)
 		want = append(want, step.want)
 	}
-	said := host.Told(t, s, "e2", strings.Join(steps, "; "))
+	said := host.RunCommands(t, s, "e2", strings.Join(steps, "; "))
 	for i := range said {
 		said[i], _, _ = strings.Cut(said[i], "set_up=")
 	}
@@ -244,7 +244,7 @@ func TestStateOfAnOperationSeesItsOwnWrites(t *testing.T) {
 
 func TestVersionedPutIsAConditionOfTheWholeOperation(t *testing.T) {
 	s := host.ProbeSlot(t, `{}`)
-	host.Told(t, s, "e1", "put k v 0")
+	host.RunCommands(t, s, "e1", "put k v 0")
 	_, err := s.RecordEvent(context.Background(), host.Event("e2", "append l x; put k w 0"))
 	host.RequireCode(t, err, abi.CodeConflict, `"k"`)
 	assert.Equal(t, []string{"v", ""}, host.Retrieved(t, s, "get k; read l"))
@@ -255,8 +255,8 @@ func TestStateOfAScopeIsBounded(t *testing.T) {
 	s := host.OpenSlot(t, h, host.ProbeConfig(`{}`))
 	_, err := s.RecordEvent(context.Background(), host.Event("e0", "append l "+strings.Repeat("x", 1001)))
 	host.RequireCode(t, err, abi.CodeTooLarge, "limit is 1000")
-	host.Told(t, s, "e1", "append l "+strings.Repeat("x", 900))
-	host.Told(t, s, "e2", "append l "+strings.Repeat("x", 900))
+	host.RunCommands(t, s, "e1", "append l "+strings.Repeat("x", 900))
+	host.RunCommands(t, s, "e2", "append l "+strings.Repeat("x", 900))
 	_, err = s.RecordEvent(context.Background(), host.Event("e3", "append l "+strings.Repeat("x", 900)))
 	host.RequireCode(t, err, abi.CodeTooLarge, "2000")
 }

@@ -15,7 +15,7 @@ import (
 func TestWorkLeavesTheScopesRecordToTheWriteLock(t *testing.T) {
 	server, _ := Backend(t)
 	s := newShared(t).join().slot(t, server.URL, Options{NoReadinessPolls: true})
-	Told(t, s, "e1", "append turns one")
+	RunCommands(t, s, "e1", "append turns one")
 	p := s.current.Load().provider
 	sc, err := p.scopeOf(TestScope)
 	require.NoError(t, err)

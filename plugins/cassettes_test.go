@@ -23,7 +23,7 @@ func TestCassettes(t *testing.T) {
 			{"persona_id": "mara", "attribute": "hot_drink", "value": "green tea", "valid_from": "2026-02-01T00:00:00Z"}]}`}
 	for _, m := range plugins.Builtin() {
 		if blocks[m.Name] == "" {
-			continue // a backend's module is tested beside its sources
+			continue // the package of a backend's module has its own tests
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			cassettetest.Golden(t, *update, "testdata/"+m.Name+".cassette",

@@ -57,12 +57,12 @@ func TestGuestsDoWithoutNewOfAnExpression(t *testing.T) {
 	require.NoError(t, err)
 	args := []string{"list", "-export", "-gcflags=-lang=go1.25"} // which compiles, and links nothing
 	for name := range strings.FieldsSeq(string(packages)) {
-		if !strings.HasSuffix(name, "test") { // what tests share is no guest
+		if !strings.HasSuffix(name, "test") { // helpers of tests are not guests
 			args = append(args, name)
 		}
 	}
 	compile := exec.Command("go", args...)
 	compile.Dir, compile.Env = list.Dir, list.Env
-	said, err := compile.CombinedOutput()
-	assert.NoError(t, err, "%s\nuse sdk.Ptr", said)
+	output, err := compile.CombinedOutput()
+	assert.NoError(t, err, "%s\nuse sdk.Ptr", output)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/memhost/memhost/plugins"
 )
 
-// settling is a slot on a memory with a model, and a live copy of its files.
-type settling struct {
+// personCase is a slot on a memory with a model, and a live copy of its files.
+type personCase struct {
 	*host.Slot
 	t    *testing.T
 	stub *llm.Server
@@ -34,8 +34,8 @@ type settling struct {
 
 var ann = abi.MemoryScope{RunID: "r", PersonaID: "ann"}
 
-func settle(t *testing.T, memory, config string) *settling {
-	s := &settling{t: t, stub: llm.New(llm.Options{}), dir: t.TempDir()}
+func settle(t *testing.T, memory, config string) *personCase {
+	s := &personCase{t: t, stub: llm.New(llm.Options{}), dir: t.TempDir()}
 	server := httptest.NewServer(s.stub)
 	t.Cleanup(server.Close)
 	began := time.Now()
@@ -57,15 +57,15 @@ func settle(t *testing.T, memory, config string) *settling {
 	return s
 }
 
-func (s *settling) tell(id, text string) error {
+func (s *personCase) record(id, text string) error {
 	_, err := s.RecordEvent(s.t.Context(), &abi.MemoryEvent{EventID: id, RunID: ann.RunID, UserID: ann.PersonaID,
 		SessionID: "s", TurnID: id, Timestamp: "2026-07-01T12:00:00Z",
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
 	return err
 }
 
-// work has the memory do all that it does by itself, over some hours.
-func (s *settling) work() {
+// work lets the memory do its background work, over some hours.
+func (s *personCase) work() {
 	s.t.Helper()
 	for range 3 {
 		s.ago.Add(int64(3 * time.Hour))
@@ -74,7 +74,7 @@ func (s *settling) work() {
 	}
 }
 
-func (s *settling) mutate(name string, params map[string]string) {
+func (s *personCase) mutate(name string, params map[string]string) {
 	s.t.Helper()
 	raw := map[string]abi.Raw{}
 	for key, value := range params {
@@ -85,7 +85,7 @@ func (s *settling) mutate(name string, params map[string]string) {
 	require.Equal(s.t, "applied", r.Status, name)
 }
 
-func (s *settling) shown() *abi.RetrieveResult {
+func (s *personCase) retrieve() *abi.RetrieveResult {
 	s.t.Helper()
 	r, err := s.Retrieve(s.t.Context(), &abi.RetrieveRequest{Query: "tea", Scope: ann, SessionID: "asking"})
 	require.NoError(s.t, err)
@@ -93,7 +93,7 @@ func (s *settling) shown() *abi.RetrieveResult {
 }
 
 // forget forgets an item, or an event if id is empty.
-func (s *settling) forget(event, id string) {
+func (s *personCase) forget(event, id string) {
 	s.t.Helper()
 	r := &abi.ForgetRequest{Scope: ann, Reason: "asked"}
 	if r.NativeIDs = []string{id}; id == "" {
@@ -105,9 +105,9 @@ func (s *settling) forget(event, id string) {
 }
 
 // holding is the id of the item that has a word.
-func (s *settling) holding(word string) string {
+func (s *personCase) holding(word string) string {
 	s.t.Helper()
-	for _, e := range s.shown().Evidence {
+	for _, e := range s.retrieve().Evidence {
 		if strings.Contains(e.Text, word) {
 			return e.NativeID
 		}
@@ -116,8 +116,8 @@ func (s *settling) holding(word string) string {
 	return ""
 }
 
-// copied is the text of the long-term memory in the live copy.
-func (s *settling) copied() (text string) {
+// copiedText is the text of the long-term memory in the live copy.
+func (s *personCase) copiedText() (text string) {
 	s.t.Helper()
 	require.NoError(s.t, filepath.WalkDir(filepath.Join(s.dir, "files"), func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Base(path) == ".git" {
@@ -133,36 +133,36 @@ func (s *settling) copied() (text string) {
 	return text
 }
 
-// TestAPersonsWordIsLast: whatever a memory does by itself, what a person has restored, corrected, settled or forgotten
-// stays so, in what is shown and in the live copy.
+// TestAPersonsWordIsLast: background work never undoes what a person has restored, corrected, settled or forgotten,
+// neither in the context nor in the live copy.
 func TestAPersonsWordIsLast(t *testing.T) {
 	const tea = `{"event_type":"add","subject":"user","predicate":"drinks","object":"oolong tea"}`
 	for _, c := range []struct {
 		part, memory, config string
 		// said is recorded and processed first; waits is recorded afterwards, and waits for the model.
 		said, waits string
-		settle      func(*settling)
+		settle      func(*personCase)
 		// model is the model's answer to waits; "" means the stub's default answer.
 		model       string
 		gone, shown string
 	}{
 		{part: "Dream, after a restore", memory: "layered_memory", config: `,"dream":{"after_session":true}`,
-			said: "I like oolong tea.", gone: "oolong", settle: func(s *settling) {
+			said: "I like oolong tea.", gone: "oolong", settle: func(s *personCase) {
 				r, err := s.NativeQuery(s.t.Context(), &abi.NativeQuery{Scope: ann, Name: "dream_log"})
 				require.NoError(s.t, err)
 				_, sha, _ := strings.Cut(string(r.Result), `"sha":"`)
 				s.mutate("dream_restore", map[string]string{"sha": sha[:64]})
 			}},
 		{part: "Dream, after a file was forgotten", memory: "layered_memory", config: `,"dream":{"after_session":true}`,
-			said: "I like oolong tea.", gone: "oolong", settle: func(s *settling) { s.forget("", s.holding("oolong")) }},
+			said: "I like oolong tea.", gone: "oolong", settle: func(s *personCase) { s.forget("", s.holding("oolong")) }},
 		{part: "consolidation of messages that wait", memory: "rolling_summary", said: "I like oolong tea.",
 			waits: "I like oolong tea, as I said.", gone: "oolong", shown: "- Drinks water.",
-			settle: func(s *settling) { s.mutate("write_memory", map[string]string{"content": "- Drinks water."}) }},
+			settle: func(s *personCase) { s.mutate("write_memory", map[string]string{"content": "- Drinks water."}) }},
 		{part: "consolidation, after MEMORY.md was forgotten", memory: "rolling_summary", said: "I like oolong tea.",
 			waits: "I like oolong tea, as I said.", gone: "oolong",
-			settle: func(s *settling) { s.forget("", s.holding("oolong")) }},
+			settle: func(s *personCase) { s.forget("", s.holding("oolong")) }},
 		{part: "a retry of the model", memory: "rolling_summary", said: "I like oolong tea.",
-			waits: "I like oolong tea, as I said.", gone: "oolong", shown: "- Drinks water.", settle: func(s *settling) {
+			waits: "I like oolong tea, as I said.", gone: "oolong", shown: "- Drinks water.", settle: func(s *personCase) {
 				require.NoError(s.t, s.stub.Fail(llm.Fault{Mode: llm.Status, Status: 503}))
 				s.work()
 				s.mutate("write_memory", map[string]string{"content": "- Drinks water."})
@@ -170,29 +170,29 @@ func TestAPersonsWordIsLast(t *testing.T) {
 				s.stub.ClearFaults()
 			}},
 		{part: "extraction of turns that wait", memory: "ledger_memory", said: "tea", waits: "tea again", model: "[" + tea + "]",
-			gone: "oolong", settle: func(s *settling) {
+			gone: "oolong", settle: func(s *personCase) {
 				s.mutate("memory_forget", map[string]string{"subject": "user", "predicate": "drinks"})
 			}},
 		{part: "conflicts that the new fact wins", memory: "ledger_memory", config: `,"conflict_policy":"replace"`, said: "tea",
-			waits: "tea again", model: "[" + tea + "]", gone: "oolong", shown: "water", settle: func(s *settling) {
+			waits: "tea again", model: "[" + tea + "]", gone: "oolong", shown: "water", settle: func(s *personCase) {
 				s.mutate("memory_update", map[string]string{"id": s.holding("oolong"), "object": "water"})
 			}},
 		{part: "heartbeat", memory: "ledger_memory", config: `,"consolidate_minutes":1`, said: "tea", gone: "oolong",
-			shown: "water", settle: func(s *settling) {
+			shown: "water", settle: func(s *personCase) {
 				id := s.holding("oolong")
 				s.mutate("create_branch", map[string]string{"name": "b"})
 				s.mutate("memory_update", map[string]string{"id": id, "object": "water"})
 				s.mutate("memory_update", map[string]string{"id": id, "object": "oolong tea, hot", "branch": "b"})
 				s.mutate("merge", map[string]string{"source": "b", "on_conflict": "ours"})
 			}},
-		{part: "a turn that is sent again", memory: "ledger_memory", said: "tea", gone: "oolong", settle: func(s *settling) {
+		{part: "a turn that is sent again", memory: "ledger_memory", said: "tea", gone: "oolong", settle: func(s *personCase) {
 			s.forget("said", "")
-			assert.Equal(s.t, abi.CodeConflict, abi.CodeOf(s.tell("said", "tea")))
+			assert.Equal(s.t, abi.CodeConflict, abi.CodeOf(s.record("said", "tea")))
 		}},
 		{part: "the live copy", memory: "rolling_summary", said: "I like oolong tea.", shown: "oolong", gone: "by hand",
-			settle: func(s *settling) {
+			settle: func(s *personCase) {
 				path := filepath.Join(s.dir, "files", "r", "ann", "memory", "MEMORY.md")
-				require.Eventually(s.t, func() bool { return strings.Contains(s.copied(), "oolong") }, 20*time.Second, 50*time.Millisecond)
+				require.Eventually(s.t, func() bool { return strings.Contains(s.copiedText(), "oolong") }, 20*time.Second, 50*time.Millisecond)
 				require.NoError(s.t, os.WriteFile(path, []byte("written by hand"), 0o600))
 				s.t.Cleanup(func() {
 					kept, err := os.ReadFile(path + ".edited")
@@ -207,24 +207,24 @@ func TestAPersonsWordIsLast(t *testing.T) {
 			if c.memory == "ledger_memory" {
 				require.NoError(t, s.stub.Fail(llm.Fault{Mode: llm.Say, Purpose: "nanobot.ledger", Content: "[" + tea + "]"}))
 			}
-			require.NoError(t, s.tell("said", c.said))
+			require.NoError(t, s.record("said", c.said))
 			s.work()
-			require.Contains(t, s.shown().FormattedContext, "oolong")
+			require.Contains(t, s.retrieve().FormattedContext, "oolong")
 			if c.waits != "" {
-				require.NoError(t, s.tell("waits", c.waits))
+				require.NoError(t, s.record("waits", c.waits))
 			}
 			c.settle(s)
 			s.work()
 			s.stub.ClearFaults()
-			require.NoError(t, s.tell("later", "My cat is called Zorvex."))
+			require.NoError(t, s.record("later", "My cat is called Zorvex."))
 			s.work()
-			text := s.shown().FormattedContext
+			text := s.retrieve().FormattedContext
 			assert.NotContains(t, text, c.gone)
 			assert.Contains(t, text, c.shown)
 			assert.Contains(t, text, "Zorvex", "what is said later is remembered")
-			require.Eventually(t, func() bool { return strings.Contains(s.copied(), "Zorvex") }, 20*time.Second, 50*time.Millisecond)
-			assert.NotContains(t, s.copied(), c.gone)
-			assert.Contains(t, s.copied(), c.shown)
+			require.Eventually(t, func() bool { return strings.Contains(s.copiedText(), "Zorvex") }, 20*time.Second, 50*time.Millisecond)
+			assert.NotContains(t, s.copiedText(), c.gone)
+			assert.Contains(t, s.copiedText(), c.shown)
 		})
 	}
 }

@@ -135,9 +135,9 @@ func TestEveryProviderPassesTheKitUnderSourceDesign(t *testing.T) {
 	}
 }
 
-// TestEveryProviderIsEvaluatedUnderSourceDesign: a small evaluation goes through to its scores, with test sessions in which
-// a simulated person talks with an agent and judges it; no retrieval fails, nothing is reset, and what raw has of a server
-// is, field by field, what that server has answered.
+// TestEveryProviderIsEvaluatedUnderSourceDesign: a small evaluation runs to its scores, with test sessions in which a
+// simulated person talks with an agent and judges it. No retrieval fails, nothing is reset, and every field of raw
+// equals the server's answer.
 func TestEveryProviderIsEvaluatedUnderSourceDesign(t *testing.T) {
 	path, p := simulatetest.Synth(t, map[string]string{"personas": "1", "sessions": "2", "turns": "2"})
 	persona := p.Manifest.Personas[0].PersonaID

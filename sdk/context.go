@@ -40,14 +40,14 @@ func (x Context) Wrap(body string) string {
 	if !strings.HasSuffix(body, "\n") {
 		body += "\n"
 	}
-	return x.opened() + body + contextEnd
+	return x.openTag() + body + contextEnd
 }
 
 // contextEnd is the element's closing tag.
 const contextEnd = "</" + abi.ContextTag + ">"
 
-// opened returns the element's opening tag with its line end.
-func (x Context) opened() string {
+// openTag returns the element's opening tag with its line end.
+func (x Context) openTag() string {
 	control := ""
 	if x.Kind == abi.KindControl {
 		control = ` condition_kind="control"`

@@ -44,9 +44,9 @@ func Example() {
 	}
 
 	h := sdktest.New(exampleTB{}, sdktest.Options{Provider: "turns"})
-	said := "I moved to Lyon."
+	text := "I moved to Lyon."
 	event := &abi.MemoryEvent{EventID: "e1", RunID: "run", UserID: "ann", SessionID: "s", TurnID: "1",
-		Timestamp: "2026-03-02T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &said}}}
+		Timestamp: "2026-03-02T09:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 	if _, err := sdktest.Do(h, abi.OpRecordEvent, ann, record, event); err != nil {
 		fmt.Println(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/abi/wirejson"
 )
 
-func answered(status int64, retryAfter string) *abi.HTTPResponse {
+func httpResponse(status int64, retryAfter string) *abi.HTTPResponse {
 	head := &abi.HTTPResponse{Status: status}
 	Put(&head.Headers, "retry-after", retryAfter)
 	return head
@@ -18,7 +18,7 @@ func answered(status int64, retryAfter string) *abi.HTTPResponse {
 
 func TestAFailureKeepsWhatTheBackendSaid(t *testing.T) {
 	body := strings.Repeat("x", abi.NativeBodyLimit-1) + "\xff and more"
-	e := Failure("search", answered(429, "12"), []byte(body), "slow down")
+	e := Failure("search", httpResponse(429, "12"), []byte(body), "slow down")
 	require.Equal(t, "rate_limited: search: the backend answered 429: slow down", e.Error())
 	require.True(t, e.Retryable)
 	require.Equal(t, "search", e.Route)
@@ -26,7 +26,7 @@ func TestAFailureKeepsWhatTheBackendSaid(t *testing.T) {
 	require.Equal(t, int64(429), *e.Native.Status)
 	require.Equal(t, strings.Repeat("x", abi.NativeBodyLimit-1)+"\uFFFD", e.Native.Body)
 
-	e = Failure("search", answered(500, ""), nil, "")
+	e = Failure("search", httpResponse(500, ""), nil, "")
 	require.Equal(t, "backend: search: the backend answered 500", e.Error())
 	require.False(t, e.Retryable)
 	require.Nil(t, e.RetryAfterMS)
@@ -45,10 +45,10 @@ func TestTheCodeOfAStatus(t *testing.T) {
 
 func TestRetryAfterIsWholeSeconds(t *testing.T) {
 	for header, want := range map[string]int64{"0": 0, " 7 ": 7000, "86400": 86400000, "9999999999": 86400000} {
-		require.Equal(t, want, *RetryAfter(answered(429, header)), header)
+		require.Equal(t, want, *RetryAfter(httpResponse(429, header)), header)
 	}
 	for _, header := range []string{"", "-1", "1.5", "Wed, 21 Oct 2026 07:28:00 GMT", "99999999999999999999"} {
-		require.Nil(t, RetryAfter(answered(429, header)), header)
+		require.Nil(t, RetryAfter(httpResponse(429, header)), header)
 	}
 }
 

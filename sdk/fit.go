@@ -90,8 +90,8 @@ type fitting struct {
 	newest bool // keep the last blocks instead of the first
 }
 
-// kept returns the range of blocks if n are kept.
-func (f *fitting) kept(n int) (first, end int) {
+// keptRange returns the range of blocks if n are kept.
+func (f *fitting) keptRange(n int) (first, end int) {
 	if f.newest {
 		return len(f.blocks) - n, len(f.blocks)
 	}
@@ -113,12 +113,12 @@ type composition struct {
 	order []int        // tokens of the items in text
 }
 
-// with composes n blocks.
-func (f *fitting) with(n int) composition {
+// compose composes n blocks.
+func (f *fitting) compose(n int) composition {
 	if n == 0 {
 		return composition{}
 	}
-	first, end := f.kept(n)
+	first, end := f.keptRange(n)
 	kept, size := f.blocks[first:end], 256 // the tags
 	if f.Arrange != nil {
 		kept = f.Arrange(slices.Clone(kept))
@@ -128,7 +128,7 @@ func (f *fitting) with(n int) composition {
 	}
 	c := composition{shown: make([]*abi.Shown, f.items), order: make([]int, 0, n)}
 	labels, heading, above := f.labels(kept), "", new(Block)
-	b := append(make([]byte, 0, size), f.opened()...)
+	b := append(make([]byte, 0, size), f.openTag()...)
 	for i := range kept {
 		k := &kept[i]
 		left := k.sameDay(above, f.Frame)
@@ -186,9 +186,9 @@ func (f *fitting) split(n int) int {
 	return -1
 }
 
-// fitted returns the context of n blocks, given its text and token count.
-func (f *fitting) fitted(n int, c composition, tokens int64) Fitted {
-	first, end := f.kept(n)
+// result returns the context of n blocks, given its text and token count.
+func (f *fitting) result(n int, c composition, tokens int64) Fitted {
+	first, end := f.keptRange(n)
 	return Fitted{Text: c.text, Tokens: tokens, FrameTokens: f.frameTokens(c, tokens), First: first, End: end,
 		Truncated: n < len(f.blocks), shown: c.shown}
 }
@@ -210,10 +210,10 @@ func (f *fitting) fit(budget abi.ContextBudget) Fitted {
 	if budget.MaxItems != nil {
 		most = int(min(int64(most), max(0, *budget.MaxItems)))
 	}
-	all := f.with(most)
+	all := f.compose(most)
 	tokens := f.call.CountTokens(all.text)
 	if budget.MaxTokens == nil || tokens <= *budget.MaxTokens {
-		return f.fitted(most, all, tokens)
+		return f.result(most, all, tokens)
 	}
 	limit := *budget.MaxTokens
 	good, bad := 0, most // largest number of blocks known to fit, and smallest known not to
@@ -222,7 +222,7 @@ func (f *fitting) fit(budget abi.ContextBudget) Fitted {
 		if at <= good || at >= bad {
 			at = (good + bad) / 2
 		}
-		if next := f.call.CountTokens(f.with(at).text); next <= limit {
+		if next := f.call.CountTokens(f.compose(at).text); next <= limit {
 			good, tokens = at, next
 			at += step
 		} else {
@@ -233,7 +233,7 @@ func (f *fitting) fit(budget abi.ContextBudget) Fitted {
 	if good == 0 {
 		return f.cut(limit)
 	}
-	return f.fitted(good, f.with(good), tokens)
+	return f.result(good, f.compose(good), tokens)
 }
 
 // guess estimates how many blocks fit from the sum of their counts. Token counts do not add up exactly, so the count of
@@ -251,9 +251,9 @@ func (f *fitting) guess(limit int64) int {
 // cut keeps the beginning of the most important block if the whole block does not fit. The beginning must include some
 // of the memory's own words.
 func (f *fitting) cut(limit int64) Fitted {
-	first, end := f.kept(1)
-	c := f.with(1)
-	shown, open := c.shown[f.nth(0).Item], len(f.opened())
+	first, end := f.keptRange(1)
+	c := f.compose(1)
+	shown, open := c.shown[f.nth(0).Item], len(f.openTag())
 	body, endOfText := c.text[open:len(c.text)-len(contextEnd)], shown.End
 	room := limit - f.call.CountTokens(f.Wrap(cutMark))
 	for ; room > 0; room -= 1 + room/8 {

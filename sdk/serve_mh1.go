@@ -8,7 +8,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// The build tag extism leaves these exports out; package sdk/extism serves the operations of such a module.
+// With the build tag extism these exports are left out; package sdk/extism then serves the operations.
 
 // request and response are the instance's two buffers. The host fills request, calls one operation, and reads response
 // before the next call.

@@ -6,7 +6,7 @@
 //	d := DecodeBytes([]byte(`{"id": "m1", "score": 0.81}`))
 //	d.Next()                     Object; nothing is read
 //	d.Obj(func(d *Decoder, key string) error {
-//		...                  "id": d.Str() gives "m1"; "score": d.Float64() gives 0.81; others: d.Skip()
+//		...                  "id": d.Str() returns "m1"; "score": d.Float64() returns 0.81; others: d.Skip()
 //	})
 //	d.AtEnd()                    true
 //

@@ -133,7 +133,7 @@ func (e *Encoder) Raw(v []byte) {
 // Str writes a string. Each byte that is not UTF-8 is written as U+FFFD.
 func (e *Encoder) Str(v string) {
 	if !utf8.ValidString(v) {
-		v = mended(v)
+		v = replaceInvalidUTF8(v)
 	}
 	e.begin(len(v) + 3) // plus quotes and a colon
 	e.put('"')
@@ -150,8 +150,8 @@ func (e *Encoder) Str(v string) {
 	e.buf = append(e.buf, '"')
 }
 
-// mended puts U+FFFD for every byte that is not UTF-8.
-func mended(text string) string {
+// replaceInvalidUTF8 replaces every byte that is not UTF-8 by U+FFFD.
+func replaceInvalidUTF8(text string) string {
 	var clean []byte
 	for _, r := range text {
 		clean = utf8.AppendRune(clean, r)

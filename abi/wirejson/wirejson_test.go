@@ -31,8 +31,8 @@ var texts = []string{
 	"\ufeff{}", "[1]\x00", "\v1", "[1,\u00a02]", " \t\r\n[ \t\r\n1 ] \n",
 }
 
-// pulled reads a text value by value, as the codecs do, and returns what encoding/json with UseNumber would.
-func pulled(d *Decoder) (any, error) {
+// readValue reads a text value by value, as the codecs do, and returns what encoding/json with UseNumber would.
+func readValue(d *Decoder) (any, error) {
 	switch d.Next() {
 	case String:
 		return d.Str()
@@ -46,7 +46,7 @@ func pulled(d *Decoder) (any, error) {
 	case Array:
 		list := []any{}
 		err := d.Arr(func(d *Decoder) error {
-			v, err := pulled(d)
+			v, err := readValue(d)
 			list = append(list, v)
 			return err
 		})
@@ -54,7 +54,7 @@ func pulled(d *Decoder) (any, error) {
 	case Object:
 		members := map[string]any{}
 		err := d.Obj(func(d *Decoder, key string) (err error) {
-			members[key], err = pulled(d)
+			members[key], err = readValue(d)
 			return err
 		})
 		return members, err
@@ -73,7 +73,7 @@ func holds(t require.TestingT, text []byte) {
 	require.Equal(t, want, err == nil, "%q: %v", text, err)
 
 	d := DecodeBytes(text)
-	got, err := pulled(d)
+	got, err := readValue(d)
 	if err == nil && !d.AtEnd() {
 		err = errors.New("more")
 	}
@@ -159,7 +159,7 @@ func TestDepth(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := DecodeBytes([]byte(c.text)).Limit(c.limit).Validate()
-			_, pulling := pulled(DecodeBytes([]byte(c.text)).Limit(c.limit))
+			_, pulling := readValue(DecodeBytes([]byte(c.text)).Limit(c.limit))
 			require.Equal(t, err == nil, pulling == nil)
 			at, deep := DepthError(err)
 			require.Equal(t, c.at > 0, deep, err)
@@ -294,7 +294,7 @@ func TestValuesThereAndBack(t *testing.T) {
 		text, found := bytes.CutPrefix(e.Bytes(), []byte("kept{"))
 		require.True(t, found)
 		holds(t, text)
-		got, err := pulled(DecodeBytes(text))
+		got, err := readValue(DecodeBytes(text))
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		cut := rapid.IntRange(0, len(text)).Draw(t, "cut")

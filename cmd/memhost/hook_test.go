@@ -94,8 +94,8 @@ func (h *hookProcess) kill() {
 	require.Error(h.t, h.Wait())
 }
 
-// said lists the user's words in the scope's memory.
-func (m memhost) said() (texts []string) {
+// recordedTexts lists the user's words in the scope's memory.
+func (m memhost) recordedTexts() (texts []string) {
 	for _, line := range strings.Split(m.everything().FormattedContext, "\n") {
 		if _, text, ok := strings.Cut(line, "] user: "); ok {
 			texts = append(texts, text)
@@ -126,8 +126,8 @@ func TestHookProcess(t *testing.T) {
 	})
 }
 
-// testStopHooksAtOnce: an agent fires the hook once for each of its settings, plugins and projects that has it, each in a
-// process of its own, and at the same moment. 3 rounds, or 100 in the long form.
+// testStopHooksAtOnce: an agent fires the hook once for each of its settings, plugins and projects that has it, each in
+// a process of its own, and at the same moment. 3 rounds, or 100 in the long form.
 func testStopHooksAtOnce(t *testing.T, m memhost) {
 	rounds := 100
 	if brief.Tests() {
@@ -196,7 +196,7 @@ func testSlotComesBack(t *testing.T, m memhost) {
 	slot = m.serve("--listen", strings.TrimPrefix(slot.url, "http://"))
 	h.ends("s", 4, 1)
 	h.end()
-	require.Equal(t, turnsOf("s", 0, 5), m.said())
+	require.Equal(t, turnsOf("s", 0, 5), m.recordedTexts())
 	h = m.hook()
 	require.Contains(t, h.asks("other", "t1", "q"), "] user: s, turn 004")
 	h.end()
@@ -228,7 +228,7 @@ func testKilledHook(t *testing.T, m memhost) {
 	}
 	h = m.hook("--server", slot.url, "--outbox", m.dir+"/waiting")
 	h.end()
-	require.Equal(t, turnsOf("s", 0, 20), m.said())
+	require.Equal(t, turnsOf("s", 0, 20), m.recordedTexts())
 }
 
 func testKilledHookAlone(t *testing.T, m memhost) {
@@ -240,7 +240,7 @@ func testKilledHookAlone(t *testing.T, m memhost) {
 	h := m.hook()
 	require.NotEmpty(t, h.asks("other", "t1", "q"))
 	h.end()
-	require.Equal(t, turnsOf("s", 0, 15), m.said())
+	require.Equal(t, turnsOf("s", 0, 15), m.recordedTexts())
 }
 
 func testTwoHooks(t *testing.T, m memhost) {
@@ -252,7 +252,7 @@ func testTwoHooks(t *testing.T, m memhost) {
 	}
 	a.end()
 	b.end()
-	said := m.said()
+	said := m.recordedTexts()
 	require.Len(t, said, 10)
 	for _, session := range []string{"agent a", "agent b"} {
 		var own []string
@@ -299,7 +299,7 @@ func testKilledWorker(t *testing.T, m memhost) {
 	go func() { _, _ = io.Copy(io.Discard, stderr) }()
 	require.Contains(t, h.asks("other", "t1", "q"), `"action":"modify"`)
 	h.end()
-	require.Equal(t, turnsOf("s", 0, 20), m.said())
+	require.Equal(t, turnsOf("s", 0, 20), m.recordedTexts())
 }
 
 func testHookInterrupted(t *testing.T, m memhost) {
@@ -307,5 +307,5 @@ func testHookInterrupted(t *testing.T, m memhost) {
 	require.NoError(t, h.Process.Signal(syscall.SIGINT))
 	h.ends("s", 0, 1)
 	h.end()
-	require.Equal(t, turnsOf("s", 0, 1), m.said())
+	require.Equal(t, turnsOf("s", 0, 1), m.recordedTexts())
 }

@@ -23,7 +23,7 @@ type fake struct {
 type fakeDataset struct {
 	id, name   string
 	documents  []fakeDocument // oldest first
-	ran, looks int            // looks: how often a run that was started has been looked at; 0: none runs
+	ran, looks int            // looks: how often a started run was polled; 0: no run
 }
 
 type fakeDocument struct {
@@ -41,7 +41,7 @@ func newFake(key string) http.Handler {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if r.Header.Get("x-api-key") != key {
-				say(w, 401, map[string]any{"detail": "Authentication required"})
+				writeJSON(w, 401, map[string]any{"detail": "Authentication required"})
 				return
 			}
 			answer(w, r)
@@ -52,14 +52,14 @@ func newFake(key string) http.Handler {
 			answer(d)
 			return
 		}
-		say(w, 403, map[string]any{"detail": "Request owner does not have necessary permission [PermissionDeniedError]"})
+		writeJSON(w, 403, map[string]any{"detail": "Request owner does not have necessary permission [PermissionDeniedError]"})
 	}
 	at("GET /api/v1/datasets", func(w http.ResponseWriter, _ *http.Request) {
 		list := []any{}
 		for _, d := range f.datasets {
 			list = append(list, map[string]any{"id": d.id, "name": d.name})
 		}
-		say(w, 200, list)
+		writeJSON(w, 200, list)
 	})
 	at("POST /api/v1/datasets", f.create)
 	at("POST /api/v1/add", func(w http.ResponseWriter, r *http.Request) {
@@ -72,21 +72,21 @@ func newFake(key string) http.Handler {
 		_ = json.NewDecoder(r.Body).Decode(&body)
 		of(strings.Join(body.IDs, " "), w, func(d *fakeDataset) {
 			d.ran, d.looks = d.ran+1, 1
-			say(w, 200, map[string]any{d.id: map[string]any{"status": "PipelineRunStarted"}})
+			writeJSON(w, 200, map[string]any{d.id: map[string]any{"status": "PipelineRunStarted"}})
 		})
 	})
 	at("GET /api/v1/datasets/status", func(w http.ResponseWriter, r *http.Request) {
 		of(r.URL.Query().Get("dataset"), w, func(d *fakeDataset) {
 			if d.ran == 0 {
-				say(w, 200, map[string]any{})
+				writeJSON(w, 200, map[string]any{})
 				return
 			}
 			status := "DATASET_PROCESSING_COMPLETED"
 			if d.looks > 0 {
 				status = "DATASET_PROCESSING_STARTED"
-				d.look()
+				d.poll()
 			}
-			say(w, 200, map[string]any{d.id: status})
+			writeJSON(w, 200, map[string]any{d.id: status})
 		})
 	})
 	at("GET /api/v1/datasets/{dataset}/processing-status", func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func newFake(key string) http.Handler {
 			for _, one := range d.documents {
 				items = append(items, map[string]any{"id": one.id, "name": one.name, "completed": one.completed})
 			}
-			say(w, 200, map[string]any{"total": len(items), "items": items})
+			writeJSON(w, 200, map[string]any{"total": len(items), "items": items})
 		})
 	})
 	at("GET /api/v1/datasets/{dataset}/data", func(w http.ResponseWriter, r *http.Request) {
@@ -113,19 +113,19 @@ func newFake(key string) http.Handler {
 	at("DELETE /api/v1/datasets/{dataset}/data/{data}", func(w http.ResponseWriter, r *http.Request) {
 		of(r.PathValue("dataset"), w, func(d *fakeDataset) {
 			d.documents = slices.DeleteFunc(d.documents, func(one fakeDocument) bool { return one.id == r.PathValue("data") })
-			say(w, 200, nil)
+			writeJSON(w, 200, nil)
 		})
 	})
 	at("DELETE /api/v1/datasets/{dataset}", func(w http.ResponseWriter, r *http.Request) {
-		of(r.PathValue("dataset"), w, func(d *fakeDataset) { delete(f.datasets, d.id); say(w, 200, nil) })
+		of(r.PathValue("dataset"), w, func(d *fakeDataset) { delete(f.datasets, d.id); writeJSON(w, 200, nil) })
 	})
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, 200, map[string]any{"status": "ready", "health": "healthy", "version": "1.6.5"})
+		writeJSON(w, 200, map[string]any{"status": "ready", "health": "healthy", "version": "1.6.5"})
 	})
 	return mux
 }
 
-func say(w http.ResponseWriter, status int, answer any) {
+func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("content-type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(answer)
@@ -139,18 +139,18 @@ func (f *fake) newID() string {
 func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Name string }
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Name == "" {
-		say(w, 400, map[string]any{"detail": "name"})
+		writeJSON(w, 400, map[string]any{"detail": "name"})
 		return
 	}
 	for _, d := range f.datasets {
 		if d.name == body.Name {
-			say(w, 200, map[string]any{"id": d.id, "name": d.name})
+			writeJSON(w, 200, map[string]any{"id": d.id, "name": d.name})
 			return
 		}
 	}
 	d := &fakeDataset{id: f.newID(), name: body.Name}
 	f.datasets[d.id] = d
-	say(w, 200, map[string]any{"id": d.id, "name": d.name})
+	writeJSON(w, 200, map[string]any{"id": d.id, "name": d.name})
 }
 
 // add takes a document of the same content for the one that is there, and refuses one of the same name with other
@@ -158,13 +158,13 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 func (f *fake) add(d *fakeDataset, w http.ResponseWriter, r *http.Request) {
 	file, head, err := r.FormFile("data")
 	if err != nil {
-		say(w, 400, map[string]any{"error": err.Error()})
+		writeJSON(w, 400, map[string]any{"error": err.Error()})
 		return
 	}
 	text, _ := io.ReadAll(file)
 	var metadata []map[string]any
 	if err := json.Unmarshal([]byte(r.FormValue("external_metadata")), &metadata); err != nil || len(metadata) != 1 {
-		say(w, 400, map[string]any{"detail": "external_metadata"})
+		writeJSON(w, 400, map[string]any{"detail": "external_metadata"})
 		return
 	}
 	one := fakeDocument{name: strings.TrimSuffix(head.Filename, ".txt"), text: string(text), metadata: metadata[0]}
@@ -173,7 +173,7 @@ func (f *fake) add(d *fakeDataset, w http.ResponseWriter, r *http.Request) {
 		case old.text == one.text:
 			one.id = old.id
 		case old.name == one.name:
-			say(w, 409, map[string]any{"error": "Document already exists; use the update endpoint"})
+			writeJSON(w, 409, map[string]any{"error": "Document already exists; use the update endpoint"})
 			return
 		}
 	}
@@ -181,11 +181,11 @@ func (f *fake) add(d *fakeDataset, w http.ResponseWriter, r *http.Request) {
 		one.id = f.newID()
 		d.documents = append(d.documents, one)
 	}
-	say(w, 200, map[string]any{"status": "PipelineRunCompleted", "data_ingestion_info": []any{map[string]any{"data_id": one.id}}})
+	writeJSON(w, 200, map[string]any{"status": "PipelineRunCompleted", "data_ingestion_info": []any{map[string]any{"data_id": one.id}}})
 }
 
-// look completes a run that was looked at before.
-func (d *fakeDataset) look() {
+// poll completes a run after it was polled twice.
+func (d *fakeDataset) poll() {
 	if d.looks++; d.looks > 2 {
 		d.looks = 0
 		for i := range d.documents {
@@ -203,7 +203,7 @@ func (d *fakeDataset) list(w http.ResponseWriter, r *http.Request) {
 		items = append(items, map[string]any{"id": one.id, "name": one.name, "rawDataLocation": "file:///" + one.id,
 			"externalMetadata": one.metadata})
 	}
-	say(w, 200, items)
+	writeJSON(w, 200, items)
 }
 
 func words(text string) []string {
@@ -212,7 +212,7 @@ func words(text string) []string {
 
 func (d *fakeDataset) search(w http.ResponseWriter, query string, topK int) {
 	if d.ran == 0 || !slices.ContainsFunc(d.documents, func(one fakeDocument) bool { return one.completed }) {
-		say(w, 404, map[string]any{"detail": "No searchable memory in dataset: add data and run cognify. [NoDataError]"})
+		writeJSON(w, 404, map[string]any{"detail": "No searchable memory in dataset: add data and run cognify. [NoDataError]"})
 		return
 	}
 	type hit struct {
@@ -239,5 +239,5 @@ func (d *fakeDataset) search(w http.ResponseWriter, query string, topK int) {
 		list = append(list, map[string]any{"id": "chunk-" + h.id, "type": "IndexSchema", "text": h.text, "document_id": h.id,
 			"document_name": h.name, "chunk_index": 0, "external_metadata": string(metadata), "score": h.score})
 	}
-	say(w, 200, []any{map[string]any{"dataset_id": d.id, "dataset_name": d.name, "search_result": list}})
+	writeJSON(w, 200, []any{map[string]any{"dataset_id": d.id, "dataset_name": d.name, "search_result": list}})
 }

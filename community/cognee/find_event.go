@@ -17,7 +17,7 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	completed, err := processed(c, dataset)
+	completed, err := completeDocuments(c, dataset)
 	if err != nil {
 		return nil, err
 	}

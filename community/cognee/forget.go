@@ -16,7 +16,7 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	meant, listed, whole := []string{}, map[string]bool{}, true
+	selected, listed, whole := []string{}, map[string]bool{}, true
 	if dataset != "" {
 		status, err := statusOf(c, dataset)
 		if err != nil || status == runStarted {
@@ -29,7 +29,7 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 		whole, err = eachDocument(c, dataset, func(one document) {
 			listed[one.id] = true
 			if names[one.name] || slices.Contains(r.NativeIDs, one.id) || sdk.Forgets(r, one.session, one.time) {
-				meant = append(meant, one.id)
+				selected = append(selected, one.id)
 			}
 		})
 		if err != nil {
@@ -37,7 +37,7 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 		}
 	}
 	out.Status = abi.ForgetDone
-	for _, id := range meant {
+	for _, id := range selected {
 		if c.Remaining() < 5000 {
 			whole = false
 			break

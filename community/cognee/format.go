@@ -38,7 +38,7 @@ func format(c *sdk.Call, list []searchHit, budget abi.ContextBudget) (sdk.Fitted
 	}
 	blocks := make([]sdk.Block, len(list))
 	for i, f := range list {
-		blocks[i] = sdk.Block{Item: i, Before: "- ", Text: sdk.Indent(strings.TrimRight(f.said(), "\n"))}
+		blocks[i] = sdk.Block{Item: i, Before: "- ", Text: sdk.Indent(strings.TrimRight(f.body(), "\n"))}
 		if day := sdk.Day(f.time); day != "" {
 			blocks[i].Before, blocks[i].When = "- ["+day+"] ", day
 		}

@@ -15,21 +15,21 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := ""
+	health := ""
 	err = wirejson.DecodeBytes(answer).Obj(func(d *wirejson.Decoder, key string) error {
 		switch key {
 		case "health":
-			return sdk.ReadText(d, &said)
+			return sdk.ReadText(d, &health)
 		case "version":
 			return sdk.ReadText(d, &state.BackendVersion)
 		}
 		return d.Skip()
 	})
-	if err != nil || said == "" {
+	if err != nil || health == "" {
 		return nil, unusable("health", answer)
 	}
-	if said != "healthy" {
-		state.Status, state.Warnings = abi.HealthDegraded, []string{"backend_degraded: Cognee says " + said}
+	if health != "healthy" {
+		state.Status, state.Warnings = abi.HealthDegraded, []string{"backend_degraded: Cognee says " + health}
 	}
 	return state, nil
 }

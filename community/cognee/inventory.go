@@ -20,7 +20,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 		if status, err = statusOf(c, dataset); err != nil {
 			return nil, err
 		}
-		completed, err := processed(c, dataset)
+		completed, err := completeDocuments(c, dataset)
 		if err != nil {
 			return nil, err
 		}

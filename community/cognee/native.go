@@ -10,14 +10,14 @@ import (
 // request is a request by one of the manifest's routes.
 type request struct {
 	route         string
-	dataset, data string // where the route's path has one
+	dataset, data string // if the route's path has one
 	query         []abi.QueryParam
 	json          []byte
 	form          *form // instead of json
 }
 
-// ask sends a request. The answer is nil where the manifest declares that it means "nothing there"; every other answer
-// that is no success is an error, which keeps what Cognee said.
+// ask sends a request. The answer is nil for statuses that the manifest declares to mean "nothing there"; every other
+// answer that is no success is an error, which keeps Cognee's message.
 func ask(c *sdk.Call, r request) ([]byte, error) {
 	h := abi.HTTPRequest{Route: r.route, Query: r.query, Headers: map[string]string{"x-api-key": "{{secret:api_key}}"},
 		Params: map[string]string{}}
@@ -51,20 +51,20 @@ func ask(c *sdk.Call, r request) ([]byte, error) {
 
 // detail is Cognee's message: {"detail": "..."}, or {"error": "...", "detail": "..."}.
 func detail(body []byte) string {
-	var said, short string
+	var text, short string
 	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) error {
 		switch key {
 		case "detail":
-			return sdk.ReadText(d, &said)
+			return sdk.ReadText(d, &text)
 		case "error":
 			return sdk.ReadText(d, &short)
 		}
 		return d.Skip()
 	})
-	if short != "" && said != "" {
-		return short + ": " + said
+	if short != "" && text != "" {
+		return short + ": " + text
 	}
-	return said + short
+	return text + short
 }
 
 // unusable is the error for a success that does not hold what it should.
@@ -167,10 +167,10 @@ func parseFound(d *wirejson.Decoder) (f searchHit, err error) {
 		case "document_name":
 			return sdk.ReadText(d, &f.name)
 		case "external_metadata": // a text that holds JSON
-			said := ""
-			err := sdk.ReadText(d, &said)
-			if err == nil && said != "" {
-				f.labels, err = parseLabels(wirejson.DecodeBytes([]byte(said)))
+			metadata := ""
+			err := sdk.ReadText(d, &metadata)
+			if err == nil && metadata != "" {
+				f.labels, err = parseLabels(wirejson.DecodeBytes([]byte(metadata)))
 			}
 			return err
 		case "score":
@@ -195,7 +195,7 @@ type document struct {
 // pageSize is how many documents are listed at a time.
 const pageSize = 1000
 
-// eachDocument lists the dataset's documents. whole is false where the time did not suffice.
+// eachDocument lists the dataset's documents. whole is false if the time did not suffice.
 func eachDocument(c *sdk.Call, dataset string, each func(document)) (whole bool, err error) {
 	for offset := int64(0); ; {
 		if c.Remaining() < 2000 {

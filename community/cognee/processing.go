@@ -13,8 +13,8 @@ const (
 	runErrored = "DATASET_PROCESSING_ERRORED"
 )
 
-// statusOf is the status of the dataset's newest run; "" where there was none. Cognee records a run before it answers
-// the request for it.
+// statusOf is the status of the dataset's newest run; "" if there was none. Cognee records a run before it answers the
+// request for it.
 func statusOf(c *sdk.Call, dataset string) (status string, err error) {
 	answer, err := ask(c, request{route: "status", query: []abi.QueryParam{{Key: "dataset", Value: dataset}}})
 	if err != nil {
@@ -32,8 +32,8 @@ func statusOf(c *sdk.Call, dataset string) (status string, err error) {
 	return status, nil
 }
 
-// processed tells of each document of the dataset, by name, whether its graph is complete.
-func processed(c *sdk.Call, dataset string) (map[string]bool, error) {
+// completeDocuments returns, for each document of the dataset by name, whether its graph is complete.
+func completeDocuments(c *sdk.Call, dataset string) (map[string]bool, error) {
 	answer, err := ask(c, request{route: "processed", dataset: dataset})
 	if err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// readiness looks at the dataset's newest run, and at which documents it has completed. The run is looked at first: one
-// that ends between the two looks is then reported as pending, and never an event as failed that is ready.
+// readiness checks the dataset's newest run, and which documents it has completed. It checks the run first: a run that
+// ends in between is then reported as pending, and a ready event is never reported as failed.
 func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	ready := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "pipeline runs"}
 	dataset, err := datasetOf(c)
@@ -18,7 +18,7 @@ func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, err
 		if status, err = statusOf(c, dataset); err != nil {
 			return nil, err
 		}
-		if completed, err = processed(c, dataset); err != nil {
+		if completed, err = completeDocuments(c, dataset); err != nil {
 			return nil, err
 		}
 	}

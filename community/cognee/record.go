@@ -13,7 +13,7 @@ import (
 // nothing: Cognee knows a document of the same name and content.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	receipt := &abi.WriteReceipt{EventID: e.EventID, NativeIDsKind: abi.NativeIDsNone}
-	content := spoken(e)
+	content := turnText(e)
 	if strings.TrimSpace(content) == "" {
 		receipt.Status = abi.StatusNotRetained
 		return receipt, nil
@@ -47,8 +47,8 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return receipt, nil
 }
 
-// spoken is a turn as one text: a line for each message, with its speaker.
-func spoken(e *abi.MemoryEvent) string {
+// turnText is a turn as one text: a line for each message, with its speaker.
+func turnText(e *abi.MemoryEvent) string {
 	var lines []string
 	for _, m := range e.Messages {
 		who := m.Name

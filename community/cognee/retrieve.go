@@ -38,7 +38,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	for i, f := range list {
 		result.Trace.ResultState = abi.ResultResults
 		e := abi.Evidence{Pointer: "/calls/0/body/0/search_result/" + sdk.Itoa(i), Rank: int64(i + 1), NativeID: f.id,
-			NativeType: "chunk", Text: f.said(), Score: f.score, CreatedAt: f.time, TimeBasis: abi.TimeEvent}
+			NativeType: "chunk", Text: f.body(), Score: f.score, CreatedAt: f.time, TimeBasis: abi.TimeEvent}
 		if f.event != "" {
 			e.SourceEventIDs = []string{f.event}
 		}
@@ -59,8 +59,8 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return result, nil
 }
 
-// said is a chunk without the heading of its document.
-func (f searchHit) said() string { return strings.TrimPrefix(f.text, heading(f.name, f.time)) }
+// body returns a chunk's text without its document's heading.
+func (f searchHit) body() string { return strings.TrimPrefix(f.text, heading(f.name, f.time)) }
 
 func searchBody(dataset, query string, topK int64) []byte {
 	var j wirejson.Encoder

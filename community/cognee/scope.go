@@ -62,8 +62,8 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	return receipt, c.Put(datasetKey, []byte(one.id), version)
 }
 
-// datasetOf is the id of the scope's dataset: the one that setupScope kept, else that of the dataset of this name. It is
-// "" where there is none.
+// datasetOf is the id of the scope's dataset: the one that setupScope kept, else that of the dataset of this name. It
+// is "" if there is none.
 func datasetOf(c *sdk.Call) (string, error) {
 	kept, version, err := c.Get(datasetKey)
 	if err != nil || version > 0 {

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// fake answers the plugin's routes as Hindsight 1.1.0 does without a model. What it retains is stored when its operation
-// has been looked at once, so nothing depends on time.
+// fake answers the plugin's routes as Hindsight 1.1.0 does without a model. What it retains is stored once its
+// operation has been polled, so nothing depends on time.
 type fake struct {
 	mu    sync.Mutex
 	banks map[string]*fakeBank
@@ -21,7 +21,7 @@ type fakeBank struct {
 	documents map[string]fakeItem
 	waiting   map[string]fakeItem // by operation
 	done      map[string]bool
-	looked    map[string]bool
+	polled    map[string]bool
 }
 
 type fakeItem struct {
@@ -41,7 +41,7 @@ func newFake() http.Handler {
 			defer f.mu.Unlock()
 			b := f.banks[r.PathValue("bank")]
 			if b == nil && missing != 0 {
-				say(w, missing, map[string]any{"detail": "Bank '" + r.PathValue("bank") + "' not found"})
+				writeJSON(w, missing, map[string]any{"detail": "Bank '" + r.PathValue("bank") + "' not found"})
 				return
 			}
 			if b == nil {
@@ -61,15 +61,15 @@ func newFake() http.Handler {
 	at("GET "+bank+"/documents/{document}", 0, (*fakeBank).document)
 	at("DELETE "+bank+"/documents/{document}", 0, (*fakeBank).removeDocument)
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, 200, map[string]any{"status": "healthy", "database": "connected"})
+		writeJSON(w, 200, map[string]any{"status": "healthy", "database": "connected"})
 	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, 200, map[string]any{"api_version": "1.1.0"})
+		writeJSON(w, 200, map[string]any{"api_version": "1.1.0"})
 	})
 	return mux
 }
 
-func say(w http.ResponseWriter, status int, answer any) {
+func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("content-type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(answer)
@@ -78,19 +78,19 @@ func say(w http.ResponseWriter, status int, answer any) {
 func (f *fake) create(_ *fakeBank, w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("bank")
 	if strings.HasPrefix(id, "_") {
-		say(w, 400, map[string]any{"detail": "Bank id must not start with '_': that prefix is reserved"})
+		writeJSON(w, 400, map[string]any{"detail": "Bank id must not start with '_': that prefix is reserved"})
 		return
 	}
 	if f.banks[id] == nil {
 		f.banks[id] = &fakeBank{documents: map[string]fakeItem{}, waiting: map[string]fakeItem{}, done: map[string]bool{},
-			looked: map[string]bool{}}
+			polled: map[string]bool{}}
 	}
-	say(w, 200, map[string]any{"bank_id": id})
+	writeJSON(w, 200, map[string]any{"bank_id": id})
 }
 
 func (f *fake) remove(b *fakeBank, w http.ResponseWriter, r *http.Request) {
 	delete(f.banks, r.PathValue("bank"))
-	say(w, 200, map[string]any{"success": true, "deleted_count": 2 * len(b.documents)})
+	writeJSON(w, 200, map[string]any{"success": true, "deleted_count": 2 * len(b.documents)})
 }
 
 func (b *fakeBank) retain(w http.ResponseWriter, r *http.Request) {
@@ -99,20 +99,20 @@ func (b *fakeBank) retain(w http.ResponseWriter, r *http.Request) {
 		OperationID string     `json:"operation_id"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Items) != 1 {
-		say(w, 422, map[string]any{"detail": []string{"items"}})
+		writeJSON(w, 422, map[string]any{"detail": []string{"items"}})
 		return
 	}
 	if !b.done[body.OperationID] {
 		b.waiting[body.OperationID] = body.Items[0]
 	}
-	say(w, 200, map[string]any{"success": true, "async": true, "operation_id": body.OperationID})
+	writeJSON(w, 200, map[string]any{"success": true, "async": true, "operation_id": body.OperationID})
 }
 
-// look lets what was looked at before finish.
-func (b *fakeBank) look() {
+// poll finishes the items that were polled once already.
+func (b *fakeBank) poll() {
 	for id, item := range b.waiting {
-		if !b.looked[id] {
-			b.looked[id] = true
+		if !b.polled[id] {
+			b.polled[id] = true
 			continue
 		}
 		b.documents[item.DocumentID], b.done[id] = item, true
@@ -123,21 +123,21 @@ func (b *fakeBank) look() {
 func (b *fakeBank) operations(w http.ResponseWriter, r *http.Request) {
 	total := 0
 	if r.URL.Query().Get("status") == "pending" {
-		b.look()
+		b.poll()
 		total = len(b.waiting)
 	}
-	say(w, 200, map[string]any{"total": total, "operations": []any{}})
+	writeJSON(w, 200, map[string]any{"total": total, "operations": []any{}})
 }
 
 func (b *fakeBank) operation(w http.ResponseWriter, r *http.Request) {
 	id, status := r.PathValue("operation"), "not_found"
-	b.look()
+	b.poll()
 	if _, waits := b.waiting[id]; waits {
 		status = "pending"
 	} else if b.done[id] {
 		status = "completed"
 	}
-	say(w, 200, map[string]any{"operation_id": id, "status": status})
+	writeJSON(w, 200, map[string]any{"operation_id": id, "status": status})
 }
 
 func (b *fakeBank) sorted() []fakeItem {
@@ -158,26 +158,26 @@ func (b *fakeBank) list(w http.ResponseWriter, r *http.Request) {
 		items = append(items, map[string]any{"id": item.DocumentID, "content_hash": item.Content, "memory_unit_count": 1,
 			"document_metadata": item.Metadata})
 	}
-	say(w, 200, map[string]any{"items": items, "total": len(all)})
+	writeJSON(w, 200, map[string]any{"items": items, "total": len(all)})
 }
 
 func (b *fakeBank) document(w http.ResponseWriter, r *http.Request) {
 	item, there := b.documents[r.PathValue("document")]
 	if !there {
-		say(w, 404, map[string]any{"detail": "Document not found"})
+		writeJSON(w, 404, map[string]any{"detail": "Document not found"})
 		return
 	}
-	say(w, 200, map[string]any{"id": item.DocumentID, "original_text": item.Content})
+	writeJSON(w, 200, map[string]any{"id": item.DocumentID, "original_text": item.Content})
 }
 
 func (b *fakeBank) removeDocument(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("document")
 	if _, there := b.documents[id]; !there {
-		say(w, 404, map[string]any{"detail": "Document not found"})
+		writeJSON(w, 404, map[string]any{"detail": "Document not found"})
 		return
 	}
 	delete(b.documents, id)
-	say(w, 200, map[string]any{"success": true, "document_id": id, "memory_units_deleted": 1})
+	writeJSON(w, 200, map[string]any{"success": true, "document_id": id, "memory_units_deleted": 1})
 }
 
 func words(text string) []string {
@@ -191,12 +191,12 @@ func (b *fakeBank) recall(w http.ResponseWriter, r *http.Request) {
 		Tags      []string `json:"tags"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-		say(w, 422, map[string]any{"detail": []string{err.Error()}})
+		writeJSON(w, 422, map[string]any{"detail": []string{err.Error()}})
 		return
 	}
 	asked := words(q.Query)
 	if len(asked) == 0 {
-		say(w, 422, map[string]any{"detail": []any{map[string]any{
+		writeJSON(w, 422, map[string]any{"detail": []any{map[string]any{
 			"msg": "Value error, query must contain at least one word character after normalization"}}})
 		return
 	}
@@ -229,7 +229,7 @@ func (b *fakeBank) recall(w http.ResponseWriter, r *http.Request) {
 			"mentioned_at": h.Timestamp, "document_id": h.DocumentID, "metadata": h.Metadata, "tags": h.Tags,
 			"occurred_start": nil, "scores": map[string]any{"final": h.score, "reranker": nil}})
 	}
-	say(w, 200, map[string]any{"results": results, "entities": nil})
+	writeJSON(w, 200, map[string]any{"results": results, "entities": nil})
 }
 
 func compare(x, y float64) int {

@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// findEvent says whether an event has arrived: its document is there, or its operation, which still waits. The operation
-// is looked at first: what it writes between the two looks is then found by the second.
+// findEvent reports whether an event has arrived: its document exists, or its operation still waits. It checks the
+// operation first, so that the second check finds what the operation writes in between.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
 	bank, err := bankOf(c)
 	if err != nil {

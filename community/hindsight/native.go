@@ -10,13 +10,13 @@ import (
 // request is a request about the call's scope by one of the manifest's routes.
 type request struct {
 	route               string
-	document, operation string // where the route's path has one
+	document, operation string // if the route's path has one
 	query               []abi.QueryParam
 	body                []byte
 }
 
-// ask sends a request. The answer is nil where the manifest declares that it means "nothing there"; every other answer
-// that is no success is an error, which keeps what Hindsight said.
+// ask sends a request. The answer is nil for statuses that the manifest declares to mean "nothing there"; every other
+// answer that is no success is an error, which keeps Hindsight's message.
 func ask(c *sdk.Call, r request) ([]byte, error) {
 	s, err := settingsOf(c)
 	if err != nil {
@@ -55,14 +55,14 @@ func ask(c *sdk.Call, r request) ([]byte, error) {
 }
 
 // detail is FastAPI's message in {"detail": "..."}. A list of mistakes in the request is kept in native alone.
-func detail(body []byte) (said string) {
+func detail(body []byte) (text string) {
 	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) error {
 		if key == "detail" {
-			return sdk.ReadText(d, &said)
+			return sdk.ReadText(d, &text)
 		}
 		return d.Skip()
 	})
-	return said
+	return text
 }
 
 // unusable is the error for a success that does not hold what it should.
@@ -173,7 +173,7 @@ type document struct {
 // pageSize is how many documents are listed at a time.
 const pageSize = 500
 
-// eachDocument lists the bank's documents. whole is false where the time did not suffice.
+// eachDocument lists the bank's documents. whole is false if the time did not suffice.
 func eachDocument(c *sdk.Call, each func(document)) (whole bool, err error) {
 	for offset := int64(0); ; {
 		if c.Remaining() < 2000 {

@@ -24,8 +24,8 @@ func statusOf(c *sdk.Call, operation string) (status string, err error) {
 // isWaiting reports whether an operation with this status may still write.
 func isWaiting(status string) bool { return status == "pending" || status == "processing" }
 
-// waiting reports whether an operation of the bank waits or runs. One that is tried again goes from processing back to
-// pending, so pending is looked at twice.
+// waiting reports whether an operation of the bank waits or runs. An operation that is retried goes from processing
+// back to pending, so pending is checked twice.
 func waiting(c *sdk.Call) (bool, error) {
 	for _, status := range []string{"pending", "processing", "pending"} {
 		answer, err := ask(c, request{route: "operations",

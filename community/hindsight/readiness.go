@@ -10,8 +10,8 @@ import (
 // marker is what readiness gets back of a queued event: its operation and its id.
 func marker(operation, eventID string) string { return operation + " " + eventID }
 
-// readiness looks once at the operation of each event that is not known to be stored, and then whether the bank has
-// other operations: consolidation makes observations of what was retained.
+// readiness checks once the operation of each event that is not known to be stored, and then whether the bank has other
+// operations, such as a consolidation, which derives observations from what was retained.
 func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
 	ready := &abi.BackendReadiness{Status: abi.ReadinessReady, Method: "operations"}
 	for _, m := range r.Markers {

@@ -9,15 +9,15 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent has Hindsight retain a turn as a document, in the background. The operation's id is the plugin's: a
-// repeated request finds the operation that is there.
+// recordEvent lets Hindsight retain a turn as a document, in the background. The plugin chooses the operation's id, so
+// a repeated request finds the existing operation.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	bank, err := bankOf(c)
 	if err != nil {
 		return nil, err
 	}
 	receipt := &abi.WriteReceipt{EventID: e.EventID, NativeIDsKind: abi.NativeIDsNone}
-	content := spoken(e)
+	content := turnText(e)
 	if text := strings.ReplaceAll(content, "\x00", ""); len(text) < len(content) {
 		content = text
 		receipt.Warnings = append(receipt.Warnings, "nul_removed: PostgreSQL cannot store U+0000; it was left out")
@@ -31,19 +31,19 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := ""
+	operationID := ""
 	err = fields(answer, map[string]func(*wirejson.Decoder) error{
-		"operation_id": func(d *wirejson.Decoder) error { return sdk.ReadText(d, &said) }})
-	if err != nil || said == "" {
+		"operation_id": func(d *wirejson.Decoder) error { return sdk.ReadText(d, &operationID) }})
+	if err != nil || operationID == "" {
 		return nil, unusable("retain", answer)
 	}
-	receipt.Status, receipt.Markers = abi.StatusQueued, []string{marker(said, e.EventID)}
+	receipt.Status, receipt.Markers = abi.StatusQueued, []string{marker(operationID, e.EventID)}
 	receipt.NativeIDs, receipt.NativeIDsKind = []string{documentOf(e.EventID)}, abi.NativeIDsFinal
 	return receipt, nil
 }
 
-// spoken is a turn as one text: a line for each message, with its speaker.
-func spoken(e *abi.MemoryEvent) string {
+// turnText is a turn as one text: a line for each message, with its speaker.
+func turnText(e *abi.MemoryEvent) string {
 	var lines []string
 	for _, m := range e.Messages {
 		who := m.Name

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// built builds a pack from sources in testdata, opens it, and requires that lint finds nothing fatal.
-func built(t *testing.T, name string, options map[string]string, sources ...string) *pack.Pack {
+// buildPack builds a pack from sources in testdata, opens it, and requires that lint finds nothing fatal.
+func buildPack(t *testing.T, name string, options map[string]string, sources ...string) *pack.Pack {
 	t.Helper()
 	b, err := Find(name)
 	require.NoError(t, err)
@@ -43,8 +43,8 @@ func built(t *testing.T, name string, options map[string]string, sources ...stri
 	return p
 }
 
-// told lists a pack's events and probes, one per line.
-func told(t *testing.T, p *pack.Pack) (events, probes []string) {
+// contentsOf lists a pack's events and probes, one per line.
+func contentsOf(t *testing.T, p *pack.Pack) (events, probes []string) {
 	t.Helper()
 	for _, persona := range p.Manifest.Personas {
 		for e, err := range p.Events(persona.PersonaID) {
@@ -66,8 +66,8 @@ func told(t *testing.T, p *pack.Pack) (events, probes []string) {
 }
 
 func TestLocomo(t *testing.T) {
-	p := built(t, "locomo", map[string]string{"insert": "asap", "group": "pair"}, "locomo.json")
-	events, probes := told(t, p)
+	p := buildPack(t, "locomo", map[string]string{"insert": "asap", "group": "pair"}, "locomo.json")
+	events, probes := contentsOf(t, p)
 	assert.Equal(t, []string{
 		"1 locomo-conv-1-a-1-1 2023-05-08T13:56:00Z | user: Hi Tom! I started pottery on Monday. / assistant: " +
 			"Lovely. I adopted a greyhound. [shares a photo of a grey dog]",
@@ -113,10 +113,10 @@ func TestLongMemEvalTellsOfSessionsThatCannotBe(t *testing.T) {
 }
 
 func TestLocomoPerspectivesAreOneCluster(t *testing.T) {
-	p := built(t, "locomo", map[string]string{"perspective": "both", "group": "message", "insert": "every:2"},
+	p := buildPack(t, "locomo", map[string]string{"perspective": "both", "group": "message", "insert": "every:2"},
 		"locomo.json")
 	assert.Equal(t, pack.Counts{Personas: 2, Clusters: 1, Sessions: 6, Events: 14, Probes: 10}, p.Manifest.Counts)
-	events, probes := told(t, p)
+	events, probes := contentsOf(t, p)
 	assert.Contains(t, events[0], "| user: Hi Tom!")
 	assert.Contains(t, events[7], "| assistant: Hi Tom!")
 	assert.Contains(t, probes[0], "after 2", "every second session")
@@ -137,8 +137,8 @@ func TestLocomoEvidenceIDsAreMended(t *testing.T) {
 }
 
 func TestLongmemeval(t *testing.T) {
-	p := built(t, "longmemeval", nil, "longmemeval.json")
-	events, probes := told(t, p)
+	p := buildPack(t, "longmemeval", nil, "longmemeval.json")
+	events, probes := contentsOf(t, p)
 	assert.Equal(t, []string{
 		"1 lme-0001-1-1 2023-05-20T02:21:00Z | user: I keep my bike in the hall. / assistant: I see.",
 		"2 lme-0001-2-1 2023-05-22T08:15:00Z | user: How do I boil an egg? / assistant: Seven minutes.",
@@ -160,8 +160,8 @@ func TestLongmemeval(t *testing.T) {
 }
 
 func TestPersonamem(t *testing.T) {
-	p := built(t, "personamem", nil, "contexts.jsonl", "questions.csv")
-	events, probes := told(t, p)
+	p := buildPack(t, "personamem", nil, "contexts.jsonl", "questions.csv")
+	events, probes := contentsOf(t, p)
 	assert.Equal(t, []string{
 		"1 personamem-c1-1 2026-01-05T09:00:00Z | system: Current user persona: Ana.",
 		"1 personamem-c1-2 2026-01-05T09:01:00Z | user: User: I like jazz. / assistant: Assistant: Noted.",
@@ -217,8 +217,8 @@ func TestPersonamemsClustersAreItsPersons(t *testing.T) {
 }
 
 func TestChats(t *testing.T) {
-	p := built(t, "chats", nil, "chats.jsonl", "probes.jsonl")
-	events, probes := told(t, p)
+	p := buildPack(t, "chats", nil, "chats.jsonl", "probes.jsonl")
+	events, probes := contentsOf(t, p)
 	require.Len(t, events, 2)
 	assert.Contains(t, events[1], "| user: She likes tuna.")
 	assert.Equal(t, []string{"probe-2 after 1 [unanswerable] [] []", "probe-1 after 2 [single] [] [[Zorvex]]"}, probes)
@@ -234,7 +234,7 @@ func TestSourcesComeInTheEncodingsOfWindows(t *testing.T) {
 	}{{"locomo", map[string]string{"insert": "asap", "group": "pair"}, []string{"locomo.json"}},
 		{"longmemeval", nil, []string{"longmemeval.json"}}, {"personamem", nil, []string{"contexts.jsonl", "questions.csv"}},
 		{"chats", nil, []string{"chats.jsonl", "probes.jsonl"}}} {
-		events, probes := told(t, built(t, c.name, c.options, slices.Clone(c.sources)...))
+		events, probes := contentsOf(t, buildPack(t, c.name, c.options, slices.Clone(c.sources)...))
 		for encoding, encode := range map[string]func(string) []byte{
 			"mark": func(text string) []byte { return []byte("\ufeff" + text) },
 			"UTF-16": func(text string) (out []byte) {
@@ -253,7 +253,7 @@ func TestSourcesComeInTheEncodingsOfWindows(t *testing.T) {
 					require.NoError(t, os.WriteFile(path, encode(strings.ReplaceAll(string(text), "\n", "\r\n")), 0o600))
 					sources = append(sources, path)
 				}
-				gotEvents, gotProbes := told(t, built(t, c.name, c.options, sources...))
+				gotEvents, gotProbes := contentsOf(t, buildPack(t, c.name, c.options, sources...))
 				require.Equal(t, events, gotEvents)
 				require.Equal(t, probes, gotProbes)
 			})
@@ -262,8 +262,8 @@ func TestSourcesComeInTheEncodingsOfWindows(t *testing.T) {
 }
 
 func TestSynthIsTheSameForTheSameSeed(t *testing.T) {
-	one, again, other := built(t, "synth", nil), built(t, "synth", nil),
-		built(t, "synth", map[string]string{"seed": "2"})
+	one, again, other := buildPack(t, "synth", nil), buildPack(t, "synth", nil),
+		buildPack(t, "synth", map[string]string{"seed": "2"})
 	assert.Equal(t, one.Manifest, again.Manifest)
 	assert.NotEqual(t, one.Manifest.ContentSHA256, other.Manifest.ContentSHA256)
 	assert.Equal(t, pack.Counts{Personas: 6, Clusters: 6, Sessions: 216, Events: 6 * (9 + 35*6),
@@ -297,7 +297,7 @@ func TestSynthIsTheSameForTheSameSeed(t *testing.T) {
 // test sessions never state it.
 func TestSynthKnowsWhatItsPeopleWant(t *testing.T) {
 	for _, seed := range []string{"1", "2", "3"} {
-		p := built(t, "synth", map[string]string{"seed": seed})
+		p := buildPack(t, "synth", map[string]string{"seed": seed})
 		found, err := pack.Lint(p)
 		require.NoError(t, err)
 		require.Empty(t, found)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // chatsBuilder reads the user's own conversations, as `memhost record` accepts them, and probes written by hand. It
@@ -114,12 +114,12 @@ func (b *builder) readChats(o convert.Options) (map[string]*chat, []string, erro
 // openChats opens the conversations: a file that `memhost record` accepts, or an export or logs in a known format.
 func (b *builder) openChats(o convert.Options) (reader interface{ Next() (convert.Item, error) }, closing func(), err error) {
 	paths := b.sources[:1]
-	source, err := talks.Detect(paths)
+	source, err := conversations.Detect(paths)
 	if err != nil {
 		return nil, nil, err
 	}
 	if source != "" {
-		r, err := talks.Open(source, paths, talks.Options{Options: o})
+		r, err := conversations.Open(source, paths, conversations.Options{Options: o})
 		if err != nil {
 			return nil, nil, err
 		}

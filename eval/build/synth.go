@@ -181,14 +181,14 @@ func (p *synthPersona) write() error {
 		tell := map[int]*synthFact{}
 		if session == 1 { // everything is stated once at the start, including the canary
 			for i := range synthAttributes {
-				p.say(&synthAttributes[i], session, len(tell), tell)
+				p.addTurn(&synthAttributes[i], session, len(tell), tell)
 			}
 			p.canary = synthFact{value: p.names.next(), session: session}
 			firstSaid[len(tell)] = fmt.Sprintf("Please keep this to yourself: my locker code word is %s.", p.canary.value)
 		} else { // in later sessions, something usually changes
 			for turn := range p.turns {
 				if p.random.IntN(2*p.turns) < 2 {
-					p.say(&synthAttributes[p.random.IntN(len(synthAttributes))], session, turn, tell)
+					p.addTurn(&synthAttributes[p.random.IntN(len(synthAttributes))], session, turn, tell)
 				}
 			}
 		}
@@ -214,7 +214,7 @@ func (p *synthPersona) write() error {
 			}
 			at = at.Add(time.Duration(1+p.random.IntN(5)) * time.Minute)
 		}
-		probes = append(probes, p.ask(session, at)...)
+		probes = append(probes, p.addSession(session, at)...)
 	}
 	for _, probe := range probes {
 		if err := p.Probe(probe); err != nil {
@@ -229,8 +229,8 @@ func (p *synthPersona) write() error {
 	return p.Person(p.person())
 }
 
-// say plans a new value of an attribute for a turn.
-func (p *synthPersona) say(a *synthAttribute, session, turn int, tell map[int]*synthFact) {
+// addTurn plans a new value of an attribute for a turn.
+func (p *synthPersona) addTurn(a *synthAttribute, session, turn int, tell map[int]*synthFact) {
 	f := &synthFact{attribute: a, value: p.names.next(), session: session}
 	if a.contexts != nil {
 		f.context = a.contexts[p.random.IntN(len(a.contexts))]
@@ -245,9 +245,9 @@ func (f *synthFact) words() string {
 	return fmt.Sprintf(f.attribute.say, f.value, f.context)
 }
 
-// ask creates a test session: the present values of some attributes, one thing that was never said, and now and then
-// the persona's own canary.
-func (p *synthPersona) ask(session int, at time.Time) []*pack.Probe {
+// addSession creates a test session: the present values of some attributes, one thing that was never said, and now and
+// then the persona's own canary.
+func (p *synthPersona) addSession(session int, at time.Time) []*pack.Probe {
 	var probes []*pack.Probe
 	add := func(kind, label, query string) *pack.Probe {
 		probe := &pack.Probe{ProbeID: fmt.Sprintf("%s-%d-q%d", p.id, session, len(probes)+1), AfterSession: session,

@@ -26,7 +26,7 @@ func (a *commands) evalProgress(r *rundir.Run) *evalProgress {
 	return &evalProgress{bar: a.Out.Progress(total, ""), done: map[string]int{}}
 }
 
-func (s *evalProgress) told(p run.Progress) {
+func (s *evalProgress) show(p run.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := fmt.Sprintf("%s/%d", p.Label, p.Replicate)

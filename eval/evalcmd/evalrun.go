@@ -290,7 +290,7 @@ func (a *commands) evalGo(ctx context.Context, folder string, r *rundir.Run, p *
 	defer a.endEvalSpans(spans)
 	began := a.Now()
 	show := a.evalProgress(r)
-	o.Progress = show.told
+	o.Progress = show.show
 	err = run.Go(traceparent.Accept(ctx, a.Getenv(traceparent.Variable)), folder, r, p, o)
 	show.bar.Finish()
 	if a.Interrupted {

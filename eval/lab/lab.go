@@ -134,8 +134,7 @@ type Subject struct {
 	// folder, and {port} by the port on which a chat must listen.
 	Command []string `json:"command,omitempty" yaml:"command"`
 	// Template is a builtin's prompt. It has {{context}}, {{query}}, the user's last text, {{now}}, and {{user}}: "the
-	// user", or the name and profile where the condition tells them. Default:
-	// DefaultSubjectTemplate.
+	// user", or the name and profile if the condition includes them. Default: DefaultSubjectTemplate.
 	Template string `json:"template,omitempty" yaml:"template"`
 	// Retrieve is turn (default: a builtin retrieves with each text of the user) or session (only with the first one).
 	Retrieve string `json:"retrieve,omitempty" yaml:"retrieve"`

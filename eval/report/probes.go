@@ -34,8 +34,8 @@ type indexEntry struct {
 	Chunk   int    `json:"chunk"` // -1: left out
 }
 
-// Told is one probe with all answers to it.
-type Told struct {
+// ProbeAnswers is one probe with all answers to it.
+type ProbeAnswers struct {
 	Probe   *pack.Probe `json:"probe"`
 	Answers []Answered  `json:"answers"`
 	Talks   []Talk      `json:"talks,omitempty"`
@@ -84,7 +84,7 @@ const maxItems, maxItemText = 30, 300
 type collection struct {
 	in    Input
 	index []indexEntry
-	told  []*Told
+	told  []*ProbeAnswers
 	// settings are the situations of the conversations about probes.
 	settings map[string]*simulate.Setting
 }
@@ -92,7 +92,7 @@ type collection struct {
 // collect reads probes and journals.
 func collect(in Input) (*collection, error) {
 	c := &collection{in: in, index: []indexEntry{}, settings: map[string]*simulate.Setting{}}
-	byID := map[string]*Told{}
+	byID := map[string]*ProbeAnswers{}
 	for _, persona := range in.Pack.Manifest.Personas {
 		preferences, err := in.Pack.Preferences(persona.PersonaID)
 		if err != nil {
@@ -107,7 +107,7 @@ func collect(in Input) (*collection, error) {
 			if in.WithoutText {
 				entry.Query = ""
 			}
-			t := &Told{Probe: p}
+			t := &ProbeAnswers{Probe: p}
 			c.settings[p.ProbeID] = simulate.NewSetting(p, preferences)
 			byID[p.ProbeID] = t
 			c.index, c.told = append(c.index, entry), append(c.told, t)
@@ -124,7 +124,7 @@ func collect(in Input) (*collection, error) {
 	return c, nil
 }
 
-func (c *collection) addCell(cell *rundir.Cell, byID map[string]*Told) error {
+func (c *collection) addCell(cell *rundir.Cell, byID map[string]*ProbeAnswers) error {
 	if cell.State == rundir.Waiting {
 		return nil
 	}
@@ -147,15 +147,16 @@ func (c *collection) addCell(cell *rundir.Cell, byID map[string]*Told) error {
 			}
 		case l.Kind == journal.KindAnswer:
 			if t := byID[l.Answer.ProbeID]; t != nil {
-				t.said(cell, l.Answer)
+				t.addAnswer(cell, l.Answer)
 			}
 		}
 	}
 	return nil
 }
 
-// said adds what the agent said to the context that it was given. A conversation that was interrupted started over.
-func (t *Told) said(cell *rundir.Cell, said *journal.Answer) {
+// addAnswer adds what the agent said to the context that it was given. A conversation that was interrupted started
+// over.
+func (t *ProbeAnswers) addAnswer(cell *rundir.Cell, said *journal.Answer) {
 	for i := len(t.Answers) - 1; i >= 0; i-- {
 		a := &t.Answers[i]
 		if a.Label != cell.Label || a.Replicate != cell.Replicate || a.Budget != said.Budget {
@@ -222,7 +223,7 @@ func (c *collection) chunks(most int) (list []chunk, leftOut int, err error) {
 }
 
 // contexts returns the hashes of all contexts that were retrieved for a probe.
-func (t *Told) contexts() []string {
+func (t *ProbeAnswers) contexts() []string {
 	var list []string
 	for i := range t.Answers {
 		list = append(list, t.Answers[i].Context)
@@ -235,7 +236,7 @@ func (t *Told) contexts() []string {
 	return list
 }
 
-func (c *collection) chunk(probes []*Told) (string, error) {
+func (c *collection) chunk(probes []*ProbeAnswers) (string, error) {
 	lines := []string{}
 	number := map[string]int{}
 	contexts := map[string][]int{} // by hash: the numbers of its lines, since contexts share many lines
@@ -281,8 +282,8 @@ func (c *collection) chunk(probes []*Told) (string, error) {
 	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
 }
 
-// roundScore leaves the four digits of an item's score that the page shows. All digits of all scores would be a third of
-// the page.
+// roundScore leaves the four digits of an item's score that the page shows. All digits of all scores would be a third
+// of the page.
 func roundScore(i *Item) {
 	if i.Score != nil {
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(*i.Score, 'g', 4, 64), 64)
@@ -304,7 +305,7 @@ func cut(text string, n int) string {
 // Probe returns everything about one probe of a run.
 //
 // Errors: not_found if the pack has no such probe; those of reading.
-func Probe(in Input, id string) (*Told, error) {
+func Probe(in Input, id string) (*ProbeAnswers, error) {
 	c, err := collect(in)
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func TestEveryTableIsLaTeX(t *testing.T) {
 	compileLaTeX(t, text)
 }
 
-// compileLaTeX compiles the tables, where LaTeX is installed: without an error, and no table is wider than the text.
+// compileLaTeX compiles the tables, if LaTeX is installed: without an error, and no table is wider than the text.
 func compileLaTeX(t *testing.T, tables string) {
 	program, err := exec.LookPath("pdflatex")
 	if err != nil {

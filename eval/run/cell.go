@@ -334,8 +334,8 @@ func (p *persona) probes() (map[int][]*pack.Probe, error) {
 }
 
 // record records one event, until the provider has it, refuses it permanently, or the attempts are used up. A refused
-// event does not end the cell: scoring gives every probe that needs it the worst value. If the backend is gone, the cell
-// ends.
+// event does not end the cell: scoring gives every probe that needs it the worst value. If the backend is gone, the
+// cell ends.
 func (p *persona) record(ctx context.Context, e *pack.Event) error {
 	if p.done.events[e.EventID] {
 		return nil
@@ -437,15 +437,15 @@ func pauseAfter(ctx context.Context, e *abi.Error) error {
 	return pause.For(ctx, wait)
 }
 
-// gone reports whether an error would affect every other request too, until someone intervenes.
-func gone(code abi.Code) bool {
+// affectsAllRequests reports whether an error would affect every other request too, until someone intervenes.
+func affectsAllRequests(code abi.Code) bool {
 	return code == abi.CodeUnavailable || code == abi.CodeRateLimited || code == abi.CodeUnauthenticated
 }
 
 // lost is the error that ends the cell if a backend is gone, so that it can be resumed at the same place. It is nil if
 // the backend is well: the error then only concerns the one request, and is a result like any other.
 func (c *cell) lost(ctx context.Context, e *abi.Error) error {
-	if !gone(e.Code) {
+	if !affectsAllRequests(e.Code) {
 		return nil
 	}
 	if e.Code == abi.CodeUnavailable {

@@ -92,12 +92,12 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	session := fmt.Sprintf("test-session-%d-%s-%d", t.number, setting.ProbeID, budget)
 	mark := t.nonce(setting.ProbeID, budget)
 	door, err := subject.OpenDoor(subject.DoorOptions{Slot: slot, Scope: t.scope, Session: session, Budget: t.Lab.Budget(budget),
-		Put: rundir.Contexts(t.folder).Put, Foreign: func(text string) string { return foreign(text, mark) }})
+		Put: rundir.Contexts(t.folder).Put, Foreign: func(text string) string { return foreignMark(text, mark) }})
 	if err != nil {
 		return err
 	}
 	t.doors = append(t.doors, door)
-	person, err := t.told()
+	person, err := t.knownUser()
 	if err != nil {
 		return err
 	}
@@ -127,13 +127,13 @@ func (t *testSession) converse(ctx context.Context, setting *simulate.Setting, b
 	if err := t.journal.Write(line); err != nil {
 		return err
 	}
-	t.done.transcripts[retrievalKey{script.ProbeID, budget, 1}] = held(script, door)
+	t.done.transcripts[retrievalKey{script.ProbeID, budget, 1}] = searchTargets(script, door)
 	return nil
 }
 
-// told returns what the subject gets to know about the user: name and profile for no_memory's variant named, nothing for
-// other columns, because there the memory has to know them.
-func (t *testSession) told() (u subject.User, err error) {
+// knownUser returns what the subject gets to know about the user: name and profile for no_memory's variant named,
+// nothing for other columns, because there the memory has to know them.
+func (t *testSession) knownUser() (u subject.User, err error) {
 	if !t.provider.Named() {
 		return u, nil
 	}
@@ -205,7 +205,7 @@ func subjectFailed(script *journal.Transcript, err error) error {
 // simulatorFailed ends a transcript for which the user's model gave no answer. If its endpoint is gone the cell ends.
 func simulatorFailed(script *journal.Transcript, err error) error {
 	e := abi.AsError(err)
-	if gone(e.Code) {
+	if affectsAllRequests(e.Code) {
 		return err
 	}
 	script.Ended, script.Error = journal.EndedSimulator, e
@@ -239,8 +239,9 @@ func (t *testSession) nonce(probe string, budget int64) string {
 	return fmt.Sprintf("vq%x", sum[:5])
 }
 
-// foreign returns the first nonce in a text that does not belong to the conversation of mark; empty if there is none.
-func foreign(text, mark string) string {
+// foreignMark returns the first nonce in a text that does not belong to the conversation of mark; empty if there is
+// none.
+func foreignMark(text, mark string) string {
 	for _, m := range nonceForm.FindAllStringSubmatch(text, -1) {
 		if !strings.EqualFold(m[1], mark) {
 			return m[0]
@@ -249,8 +250,8 @@ func foreign(text, mark string) string {
 	return ""
 }
 
-// held returns what has to be searched for after a transcript.
-func held(script *journal.Transcript, door *subject.Door) *conversation {
+// searchTargets returns what has to be searched for after a transcript.
+func searchTargets(script *journal.Transcript, door *subject.Door) *conversation {
 	c := &conversation{probe: script.ProbeID, budget: script.Budget, door: door, script: script}
 	for _, e := range script.Exchanges {
 		if c.opening == "" {
@@ -282,7 +283,7 @@ func (p *persona) findNonces(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			if check.Error = abi.AsError(err); gone(check.Error.Code) {
+			if check.Error = abi.AsError(err); affectsAllRequests(check.Error.Code) {
 				if err := p.lost(ctx, check.Error); err != nil {
 					return err
 				}

@@ -142,7 +142,7 @@ func (d *cellProgress) add(l *journal.Line) {
 	case journal.KindAnswer:
 		s.answers[retrievalKey{l.Answer.ProbeID, l.Answer.Budget, 1}] = true
 	case journal.KindTranscript:
-		s.transcripts[retrievalKey{l.Transcript.ProbeID, l.Transcript.Budget, 1}] = held(l.Transcript, nil)
+		s.transcripts[retrievalKey{l.Transcript.ProbeID, l.Transcript.Budget, 1}] = searchTargets(l.Transcript, nil)
 	case journal.KindNonceCheck:
 		s.searched = true
 	case journal.KindCanary:

@@ -156,8 +156,9 @@ func TestACellIsWalkedAsTheProtocolSays(t *testing.T) {
 	assert.Equal(t, append(append([]string{"record"}, session...), second...), kinds)
 }
 
-// told returns the lines of a journal as scoring sees them: without times, latencies and what a resumption adds.
-func told(t *testing.T, run string, c *rundir.Cell) []string {
+// journalLines returns the lines of a journal as scoring sees them: without times, latencies and what a resumption
+// adds.
+func journalLines(t *testing.T, run string, c *rundir.Cell) []string {
 	t.Helper()
 	var list []string
 	for _, l := range lines(t, run, c) {
@@ -250,7 +251,7 @@ func TestARunThatIsEndedAtAnyMomentGoesOn(t *testing.T) {
 	r, err := Begin(whole, labOf(t, block), path, p, options(t, p))
 	require.NoError(t, err)
 	require.NoError(t, Go(t.Context(), whole, r, p, options(t, p)))
-	want := told(t, whole, r.Cells[0])
+	want := journalLines(t, whole, r.Cells[0])
 
 	random := rand.New(rand.NewPCG(1, 2))
 	for try := range 6 {
@@ -285,7 +286,7 @@ func TestARunThatIsEndedAtAnyMomentGoesOn(t *testing.T) {
 			r, err = rundir.Open(run)
 			require.NoError(t, err)
 		}
-		assert.Equal(t, want, told(t, run, r.Cells[0]), "try %d", try)
+		assert.Equal(t, want, journalLines(t, run, r.Cells[0]), "try %d", try)
 	}
 }
 

@@ -286,7 +286,7 @@ func (t *testSession) answer(ctx context.Context, probe *pack.Probe, a retrieval
 	}
 	if err != nil {
 		e := abi.AsError(err)
-		if gone(e.Code) {
+		if affectsAllRequests(e.Code) {
 			failed := *e
 			failed.Message = "agent: " + e.Message
 			return &failed

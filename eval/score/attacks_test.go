@@ -207,7 +207,7 @@ func TestDerivedItems(t *testing.T) {
 	cat := "our cat zorvex sleeps in the oven all day long"
 	p := &probe{Probe: &pack.Probe{AfterSession: 3, Gold: pack.Gold{Answerable: true, Answers: [][]string{{"Zorvex"}},
 		Evidence: [][]string{{"e1"}}}}, persona: person()}
-	p.persona.events["e1"].said = saidWords(&pack.Event{Messages: []abi.Message{
+	p.persona.events["e1"].said = evidenceWords(&pack.Event{Messages: []abi.Message{
 		{Content: &cat}}}, nil)
 	p.prepare(time.Time{})
 	const text = "Cat: Zorvex. Something else."

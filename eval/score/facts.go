@@ -85,7 +85,7 @@ func (s *scorer) selfTest() SelfTest {
 	t := SelfTest{Verdict: "not measured", Reason: "the lab has no full_history without a limit (budget 0)",
 		Missed: []string{}}
 	at := slices.Index(s.budgets, 0)
-	i := slices.IndexFunc(s.columns, func(c *column) bool { return c.Provider == "full_history" && c.asks(0) })
+	i := slices.IndexFunc(s.columns, func(c *column) bool { return c.Provider == "full_history" && c.hasBudget(0) })
 	if at < 0 || i < 0 {
 		return t
 	}

@@ -28,13 +28,13 @@ func (c *familyBuilder) family(metricName string, at int, budget int64) Family {
 	var pairs [][]stats.Pair
 	for _, other := range c.columns {
 		talks := m.behave == nil || other.talking(at) > 0
-		if other != c.reference && !other.beside && other.asks(budget) && talks && other.Feedback == c.reference.Feedback {
+		if other != c.reference && !other.beside && other.hasBudget(budget) && talks && other.Feedback == c.reference.Feedback {
 			labels = append(labels, other.Label)
 			pairs = append(pairs, c.pairs(other, number, at))
 		}
 	}
 	switch {
-	case !c.reference.asks(budget):
+	case !c.reference.hasBudget(budget):
 		f.Reason = "the reference is not asked with this budget"
 	case m.behave != nil && c.reference.talking(at) == 0:
 		f.Reason = "no conversation had this budget"

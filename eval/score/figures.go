@@ -32,8 +32,8 @@ type column struct {
 	located bool
 }
 
-// asks reports whether the column was asked with a budget.
-func (c *column) asks(budget int64) bool {
+// hasBudget reports whether the column was asked with a budget.
+func (c *column) hasBudget(budget int64) bool {
 	return c.budgets == nil || slices.Contains(c.budgets, budget)
 }
 

@@ -26,13 +26,13 @@ type isolation struct {
 	// owners has the clusters in which a candidate or a planted sequence occurs. suspicious means that one of them is a
 	// candidate.
 	owners map[uint64][]int32
-	// strange has, by cluster, the words of contexts and plants that do not occur in the cluster's events; speakers has
-	// the clusters in which such a word occurs.
-	strange    []map[uint64]bool
-	speakers   map[uint64][]int32
-	suspicious bool
-	plants     []plant
-	planted    map[uint64]bool
+	// foreignGrams has, by cluster, the words of contexts and plants that do not occur in the cluster's events;
+	// speakers has the clusters in which such a word occurs.
+	foreignGrams []map[uint64]bool
+	speakers     map[uint64][]int32
+	suspicious   bool
+	plants       []plant
+	planted      map[uint64]bool
 
 	mu sync.Mutex // guards everything except clusters and number: clusters are processed concurrently
 }
@@ -57,7 +57,7 @@ func newIsolation(t *timeline) *isolation {
 		if _, known := s.number[p.cluster]; !known {
 			s.number[p.cluster] = len(s.clusters)
 			s.clusters = append(s.clusters, p.cluster)
-			s.strange = append(s.strange, map[uint64]bool{})
+			s.foreignGrams = append(s.foreignGrams, map[uint64]bool{})
 		}
 	}
 	return s
@@ -138,7 +138,7 @@ func (s *isolation) collect(cluster int, own *ownText, contexts func(yield func(
 func (s *isolation) noteStrange(cluster int, own *ownText, text string) {
 	words(text, func(w word) {
 		if _, known := own.words[w.hash]; !known {
-			s.strange[cluster][w.hash] = true
+			s.foreignGrams[cluster][w.hash] = true
 		}
 	})
 }
@@ -165,7 +165,7 @@ func (s *isolation) proves(cluster, owner int, passage string) bool {
 	}
 	return slices.ContainsFunc(contentWords(passage), func(w uint64) bool {
 		by := s.speakers[w]
-		return s.strange[cluster][w] && len(by) == 1 && int(by[0]) == owner
+		return s.foreignGrams[cluster][w] && len(by) == 1 && int(by[0]) == owner
 	})
 }
 
@@ -269,7 +269,7 @@ func (s *isolation) match() error {
 	slices.Sort(s.candidates)
 	s.candidates = slices.Compact(s.candidates)
 	s.mask = make([]uint64, 1<<(maskBits-6))
-	for _, list := range s.strange {
+	for _, list := range s.foreignGrams {
 		for w := range list {
 			s.speakers[w] = nil
 		}
@@ -284,7 +284,7 @@ func (s *isolation) match() error {
 	for _, p := range s.personas {
 		todo = append(todo, func() error { return s.matchPersona(p) })
 	}
-	err := together(todo)
+	err := runTogether(todo)
 	for _, owners := range s.owners {
 		slices.Sort(owners)
 	}

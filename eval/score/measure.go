@@ -234,9 +234,9 @@ type scan struct {
 	canaries []canary // of other clusters, in the whole body and in items that are not shown
 }
 
-func (m *measurement) scan() *scan { return m.scanned.get(m.look) }
+func (m *measurement) scan() *scan { return m.scanned.get(m.scanContext) }
 
-func (m *measurement) look() *scan {
+func (m *measurement) scanContext() *scan {
 	out := &scan{found: map[uint64]bool{}}
 	wanted := map[uint64]bool{}
 	for _, groups := range [][][][]uint64{m.content, m.foreign} {

@@ -54,7 +54,7 @@ func exampleOf(answerable bool) *probe {
 	for i, e := range exampleEvents {
 		row := &pack.Event{Messages: []abi.Message{{Role: abi.RoleUser, Content: &e.text}}}
 		person.events[e.id] = &event{number: i, session: e.session, context: e.context, content: contentWords(e.text),
-			said: saidWords(row, holding)}
+			said: evidenceWords(row, holding)}
 	}
 	row := exampleProbe
 	if !answerable {

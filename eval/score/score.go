@@ -178,7 +178,7 @@ func (s *scorer) readCells() error {
 			})
 		}
 	}
-	if err := together(todo); err != nil {
+	if err := runTogether(todo); err != nil {
 		return err
 	}
 	s.spreadLeaks()
@@ -188,8 +188,8 @@ func (s *scorer) readCells() error {
 	return nil
 }
 
-// together runs tasks concurrently and returns the first error, in their order.
-func together(todo []func() error) error {
+// runTogether runs tasks concurrently and returns the first error, in their order.
+func runTogether(todo []func() error) error {
 	errs := make([]error, len(todo))
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -332,7 +332,7 @@ func (s *scorer) passOverPack() (*isolation, error) {
 	for cluster := range isolated.clusters {
 		todo = append(todo, func() error { return s.passOverCluster(isolated, cluster) })
 	}
-	if err := together(todo); err != nil {
+	if err := runTogether(todo); err != nil {
 		return nil, err
 	}
 	return isolated, isolated.match()
@@ -426,13 +426,13 @@ func (s *scorer) metrics() *Metrics {
 		c.Budgets, c.Ages = []Budgeted{}, []AgeCurve{}
 		if c.Behaviour != nil {
 			for at, budget := range s.budgets {
-				if c.asks(budget) {
+				if c.hasBudget(budget) {
 					c.Behaviour.Since = append(c.Behaviour.Since, c.since(at, budget))
 				}
 			}
 		}
 		for at, budget := range s.budgets {
-			if !c.asks(budget) {
+			if !c.hasBudget(budget) {
 				continue
 			}
 			n := len(c.Budgets)
@@ -475,7 +475,7 @@ func (s *scorer) metrics() *Metrics {
 			})
 		}
 	}
-	_ = together(todo) // computing figures cannot fail
+	_ = runTogether(todo) // computing figures cannot fail
 	for _, c := range s.all() {
 		m.Columns = append(m.Columns, c.Column)
 	}

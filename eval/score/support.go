@@ -6,17 +6,17 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 )
 
-// evidenceMessage is a message that is evidence for a probe: its words in order, and which of them occur in no other event
-// of the person.
+// evidenceMessage is a message that is evidence for a probe: its words in order, and which of them occur in no other
+// event of the person.
 type evidenceMessage struct {
 	words []uint64
 	own   []bool
 	runs  runs
 }
 
-// saidWords returns the messages of an event that have words. If any of them has words that occur in no other event, it
-// returns only such messages: an assistant's thanks are not evidence.
-func saidWords(e *pack.Event, events map[uint64]int) []evidenceMessage {
+// evidenceWords returns the messages of an event that have words. If any of them has words that occur in no other
+// event, it returns only such messages: an assistant's thanks are not evidence.
+func evidenceWords(e *pack.Event, events map[uint64]int) []evidenceMessage {
 	var list []evidenceMessage
 	for i := range e.Messages {
 		text := e.Messages[i].Content

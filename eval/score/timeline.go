@@ -213,7 +213,7 @@ func (t *timeline) readPersona(person *persona) error {
 		ends[e.session] = e.at
 	}
 	for _, row := range evidenced {
-		person.events[row.EventID].said = saidWords(row, holding)
+		person.events[row.EventID].said = evidenceWords(row, holding)
 	}
 	for _, p := range person.probes {
 		p.prepare(ends[p.AfterSession])

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// foldedText is a normalised text: lower case, white space collapsed to single blanks, escapes resolved ("&lt;", and the
-// backslash that formatters put after "<").
+// foldedText is a normalised text: lower case, white space collapsed to single blanks, escapes resolved ("&lt;", and
+// the backslash that formatters put after "<").
 type foldedText struct {
 	text string
 	at   []int32 // for each byte of text, the offset of its character in the original
@@ -110,7 +110,7 @@ func (f *foldedText) index(words string, from int) int {
 func joined(a, b string) bool {
 	last, _ := utf8.DecodeLastRuneInString(a)
 	first, _ := utf8.DecodeRuneInString(b)
-	return len(a) > 0 && len(b) > 0 && wordRune(last) && wordRune(first) && !alone(last) && !alone(first)
+	return len(a) > 0 && len(b) > 0 && wordRune(last) && wordRune(first) && !isAlone(last) && !isAlone(first)
 }
 
 func wordRune(r rune) bool {
@@ -120,8 +120,8 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// alone reports whether a character is a word by itself, as in scripts without blanks.
-func alone(r rune) bool {
+// isAlone reports whether a character is a word by itself, as in scripts without blanks.
+func isAlone(r rune) bool {
 	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
@@ -157,7 +157,7 @@ func words(text string, each func(word)) {
 			i += width
 			continue
 		}
-		if alone(c) {
+		if isAlone(c) {
 			end(i)
 		}
 		if start < 0 {
@@ -167,7 +167,7 @@ func words(text string, each func(word)) {
 			hash = (hash ^ uint64(b)) * fnvPrime
 		}
 		i += width
-		if alone(c) {
+		if isAlone(c) {
 			end(i)
 		}
 	}

@@ -40,8 +40,8 @@ type DoorOptions struct {
 	Slot    host.Contract
 	Scope   abi.MemoryScope
 	Session string
-	// Budget bounds each retrieval, whatever the subject asks for. Its MinTokens applies unless the subject asks for more or
-	// fewer itself.
+	// Budget bounds each retrieval, whatever the subject asks for. Its MinTokens applies unless the subject asks for
+	// more or fewer itself.
 	Budget abi.ContextBudget
 	// Put stores a formatted context and returns its hash.
 	Put func([]byte) (string, error)
@@ -213,7 +213,7 @@ func (o *DoorOptions) within(asked abi.ContextBudget) abi.ContextBudget {
 
 // RecordEvent implements host.Contract.
 func (w *watchedSlot) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	w.look(e)
+	w.checkEvent(e)
 	receipt, err := w.Contract.RecordEvent(ctx, e)
 	w.judge(e.EventID, receipt, err)
 	return receipt, err
@@ -222,7 +222,7 @@ func (w *watchedSlot) RecordEvent(ctx context.Context, e *abi.MemoryEvent) (*abi
 // RecordEvents implements host.Contract.
 func (w *watchedSlot) RecordEvents(ctx context.Context, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
 	for i := range batch.Events {
-		w.look(&batch.Events[i])
+		w.checkEvent(&batch.Events[i])
 	}
 	receipts, err := w.Contract.RecordEvents(ctx, batch)
 	if err != nil {
@@ -250,8 +250,8 @@ func (w *watchedSlot) judge(id string, receipt *abi.WriteReceipt, err error) {
 	}
 }
 
-// look records an event that belongs to another conversation, which means that the subject kept a queue.
-func (w *watchedSlot) look(e *abi.MemoryEvent) {
+// checkEvent records an event that belongs to another conversation, which means that the subject kept a queue.
+func (w *watchedSlot) checkEvent(e *abi.MemoryEvent) {
 	for _, m := range e.Messages {
 		if m.Content == nil || w.options.Foreign == nil {
 			continue

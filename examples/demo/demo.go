@@ -20,7 +20,7 @@ type Question struct {
 	PersonaID string `json:"persona_id"`
 	SessionID string `json:"session_id"`
 	Query     string `json:"query"`
-	// AsOf is set only where an earlier date is meant.
+	// AsOf is set only for questions about an earlier date.
 	AsOf string `json:"as_of"`
 	// Why says what a good memory must show.
 	Why string `json:"why"`

@@ -160,7 +160,7 @@ func (g *instance) Enter(ctx context.Context, c *guest.Call, request []byte) (an
 	answer = b.data[out.start : out.start+out.size]
 	switch {
 	case isError && !isErrorObject(answer):
-		message := string(answer[:min(len(answer), maxSaid)])
+		message := string(answer[:min(len(answer), maxMessage)])
 		if b.asked != "" {
 			return nil, false, deniedPower(c, b.asked, message)
 		}
@@ -173,8 +173,8 @@ func (g *instance) Enter(ctx context.Context, c *guest.Call, request []byte) (an
 	return answer, isError, nil
 }
 
-// maxSaid bounds how many bytes of a module's own error message are kept.
-const maxSaid = 4 << 10
+// maxMessage bounds how many bytes of a module's own error message are kept.
+const maxMessage = 4 << 10
 
 func isErrorObject(text []byte) bool {
 	e := new(abi.Error)

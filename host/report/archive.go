@@ -66,7 +66,7 @@ type ArchivePage struct {
 	Events []abi.MemoryEvent `json:"events"`
 	// Last is the number of the last event of the page.
 	Last int64 `json:"last"`
-	// More is false where the archive ends.
+	// More is false at the end of the archive.
 	More bool `json:"more"`
 }
 

@@ -24,7 +24,7 @@ type BackfillEvents struct {
 	Events []abi.MemoryEvent `json:"events"`
 }
 
-// Validate finds nothing wrong: the events are checked where they are kept.
+// Validate accepts everything: the events are checked when they are stored.
 func (*BackfillEvents) Validate() error { return nil }
 
 // BackfillServe lets the provider of a backfill serve, which it does as soon as it has every event.
@@ -54,13 +54,13 @@ type BackfillPlan struct {
 	Events  int64 `json:"events"`
 	Scopes  int64 `json:"scopes"`
 	LeftOut int64 `json:"left_out"`
-	// Oldest and Newest are the times of the first and the last event. Absent where there is none.
+	// Oldest and Newest are the times of the first and the last event. Absent if there are none.
 	Oldest string `json:"oldest,omitempty"`
 	Newest string `json:"newest,omitempty"`
 	// Tokens are those of the messages' text, counted by Tokenizer.
 	Tokens    int64  `json:"tokens"`
 	Tokenizer string `json:"tokenizer"`
-	// NativeCalls is how many native writes it takes at least: 0 where the module has no backend.
+	// NativeCalls is the minimum number of native writes that it takes: 0 if the module has no backend.
 	NativeCalls int64 `json:"native_calls"`
 	// Notes say what is not known: model calls that the backend makes by itself.
 	Notes []string `json:"notes"`

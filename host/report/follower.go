@@ -59,8 +59,8 @@ type FollowerProgress struct {
 	LeftOut int64 `json:"left_out"`
 	// Held counts events of scopes that are read-only: it gets them once these may be written.
 	Held int64 `json:"held,omitempty"`
-	// Dropped counts events that it never gets: more waited for it than the host keeps where there is no archive, or the
-	// archive's retention ended before it had them.
+	// Dropped counts events that it never gets: without an archive, because more events waited than the host keeps;
+	// with one, because the archive's retention ended first.
 	Dropped int64 `json:"dropped,omitempty"`
 	// Unseen counts delivered events that the provider still works on.
 	Unseen int64 `json:"unseen"`

@@ -23,7 +23,7 @@ type RunManifest struct {
 	// Frame is full, compact or minimal: that of formatted contexts, as far as the module has frames. Absent in manifests
 	// from before there were frames, which means full.
 	Frame abi.Frame `json:"frame,omitempty"`
-	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON. Where the frame is not full, or the profile not best,
+	// ConfigHash is the SHA-256 (hex) of Config in canonical JSON. If the frame is not full, or the profile not best,
 	// it is that of {"config": Config, "frame": "compact", "profile": "source-design"}, with those that differ.
 	ConfigHash string `json:"config_hash"`
 	// Config is the effective config block; a secret stands as its name only.
@@ -34,9 +34,10 @@ type RunManifest struct {
 	Durability  string  `json:"durability"`
 	// Clock is real, or virtual while a cassette is recorded or replayed.
 	Clock string `json:"clock"`
-	// FeedbackEnabled reports whether apply_feedback is let through: the provider has it and the configuration wants it.
+	// FeedbackEnabled reports whether apply_feedback is available: the provider exports it and the configuration
+	// enables it.
 	FeedbackEnabled bool `json:"feedback_enabled"`
-	// Archive is absent where the slot keeps none.
+	// Archive is absent if the slot keeps none.
 	Archive *RunArchive `json:"archive,omitempty"`
 	// Followers are the other providers that get what is recorded: shadows, and one that is being filled. None of them
 	// answers an agent.
@@ -92,8 +93,8 @@ type RunModule struct {
 	Bytes  int64  `json:"bytes"`
 	// Source is builtin, the path as the operator gave it, or the name in a registry with its digest.
 	Source string `json:"source"`
-	// Signer is whose signature let the module serve: sha256:<hex> of a public key, or an identity, "NAME issued by URL".
-	// Absent where no signature was asked for.
+	// Signer is whose signature let the module serve: sha256:<hex> of a public key, or an identity, "NAME issued by
+	// URL". Absent if no signature is required.
 	Signer string `json:"signer,omitempty"`
 }
 

@@ -26,7 +26,7 @@ type Shadow struct {
 }
 
 // ShadowReport compares the stored answers of a shadow with those of the serving provider. Each figure is over the
-// answers that have it; null where none has.
+// answers that have it; null if none has.
 type ShadowReport struct {
 	// Answers are stored; Failed of them are errors, Empty of them have no context.
 	Answers int64 `json:"answers"`
@@ -58,7 +58,7 @@ type ShadowAnswersRequest struct {
 	Limit int64 `json:"limit,omitempty"`
 }
 
-// Validate checks that limit is from 0 to 500, and the scope where there is one.
+// Validate checks that limit is from 0 to 500, and the scope if there is one.
 func (x *ShadowAnswersRequest) Validate() error {
 	if x.Limit < 0 || x.Limit > 500 {
 		return invalid("limit", "want 0 to 500")
@@ -90,7 +90,7 @@ type ShadowAnswer struct {
 	ServingContext   string  `json:"serving_context"`
 	ServingTokens    int64   `json:"serving_tokens"`
 	ServingLatencyMS float64 `json:"serving_latency_ms"`
-	// FormattedContext is what the shadow answered. Absent together with its figures where Error is set.
+	// FormattedContext is what the shadow answered. Absent, like its figures, if Error is set.
 	FormattedContext string     `json:"formatted_context,omitempty"`
 	Tokens           int64      `json:"tokens"`
 	LatencyMS        float64    `json:"latency_ms"`
@@ -98,7 +98,7 @@ type ShadowAnswer struct {
 	// Behind counts the events that the shadow had not got when it was asked.
 	Behind int64 `json:"behind"`
 	// Both, OnlyServing and OnlyShadow count the source events of the evidence. Overlap is both divided by all three;
-	// absent where one of the two names no source events.
+	// absent if one of the two names no source events.
 	Both        int64    `json:"both"`
 	OnlyServing int64    `json:"only_serving"`
 	OnlyShadow  int64    `json:"only_shadow"`

@@ -36,7 +36,7 @@ func TestTheConversation(t *testing.T) {
 				brief.Skip(t)
 			}
 			t.Parallel()
-			s := &served{t: t, program: program, dir: t.TempDir(), address: "127.0.0.1:0"}
+			s := &servedSlot{t: t, program: program, dir: t.TempDir(), address: "127.0.0.1:0"}
 			s.Start()
 			defer func() { s.Stop() }()
 			p := &pico{t: t, slot: s, without: without}
@@ -51,14 +51,14 @@ func TestTheConversation(t *testing.T) {
 	}
 }
 
-// served is memhost run on a data folder.
-type served struct {
+// servedSlot is a "memhost run" on a data folder.
+type servedSlot struct {
 	t                     *testing.T
 	program, dir, address string
 	cmd                   *exec.Cmd
 }
 
-func (s *served) Start() {
+func (s *servedSlot) Start() {
 	config := filepath.Join(s.dir, "memhost.yaml")
 	require.NoError(s.t, os.WriteFile(config, []byte("memory: {condition: full_history, archive: true}\n"), 0o600))
 	s.cmd = exec.Command(s.program, "run", "--json", "--config", config, "--data", filepath.Join(s.dir, "data"), "--listen",
@@ -71,16 +71,16 @@ func (s *served) Start() {
 	s.address = strings.TrimPrefix(serving.URL, "http://")
 }
 
-func (s *served) Stop() {
+func (s *servedSlot) Stop() {
 	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(s.t, s.cmd.Wait())
 }
 
-func (s *served) Swap(provider string) { s.command("swap", provider) }
+func (s *servedSlot) Swap(provider string) { s.command("swap", provider) }
 
-func (s *served) Archive() string { return s.command("archive", "export") }
+func (s *servedSlot) Archive() string { return s.command("archive", "export") }
 
-func (s *served) command(args ...string) string {
+func (s *servedSlot) command(args ...string) string {
 	var errs bytes.Buffer
 	cmd := exec.Command(s.program, append([]string{"--server", s.address}, args...)...)
 	cmd.Stderr = &errs
@@ -92,7 +92,7 @@ func (s *served) command(args ...string) string {
 // pico is PicoClaw with the hook in its own program.
 type pico struct {
 	t       *testing.T
-	slot    *served
+	slot    *servedSlot
 	without string
 	hook    *memory
 }

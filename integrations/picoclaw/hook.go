@@ -49,8 +49,8 @@ type Slot interface {
 	Mode(ctx context.Context) (*abi.ModeReceipt, error)
 }
 
-// Dial gives the slot that "memhost run" serves at an address, such as "127.0.0.1:7077". token is empty where it wants
-// none. Nothing is sent yet, and the slot may be down.
+// Dial gives the slot that "memhost run" serves at an address, such as "127.0.0.1:7077". token is empty if the slot
+// requires none. Nothing is sent yet, and the slot may be down.
 //
 // Errors: invalid_argument for an address that is not one.
 func Dial(address, token string) (Slot, error) { return client.New(address, token) }

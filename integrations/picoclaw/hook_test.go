@@ -182,10 +182,10 @@ func TestASlotThatIsDownCostsContextAndNothingElse(t *testing.T) {
 }
 
 func TestAnotherPicoClawIsNamed(t *testing.T) {
-	type other struct{ Prompt string }
-	_, err := picoclaw.New[other, llmHookResponse, hookDecision, event](picoclaw.Options{Slot: new(slot), Outbox: t.TempDir(),
+	type otherRequest struct{ Prompt string }
+	_, err := picoclaw.New[otherRequest, llmHookResponse, hookDecision, event](picoclaw.Options{Slot: new(slot), Outbox: t.TempDir(),
 		Scope: abi.MemoryScope{RunID: "r", PersonaID: "u"}})
-	require.ErrorContains(t, err, "other has no Messages with a text as Content, as LLMHookRequest of PicoClaw has at commit cf67dd38")
+	require.ErrorContains(t, err, "otherRequest has no Messages with a text as Content, as LLMHookRequest of PicoClaw has at commit cf67dd38")
 	_, err = picoclaw.New[llmHookRequest, llmHookResponse, hookDecision, event](picoclaw.Options{})
 	require.ErrorContains(t, err, "want a slot and an outbox")
 	_, err = picoclaw.New[llmHookRequest, llmHookResponse, hookDecision, event](picoclaw.Options{

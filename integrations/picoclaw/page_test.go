@@ -20,7 +20,7 @@ var goBlock = regexp.MustCompile("(?s)# PicoClaw with the memory in its own prog
 // TestThePage compiles the block of README.md with stand-ins for PicoClaw's packages, and runs two turns with it
 // and the real memhost.
 func TestThePage(t *testing.T) {
-	s := &served{t: t, program: filepath.Join(t.TempDir(), "memhost"), dir: t.TempDir(), address: "127.0.0.1:0"}
+	s := &servedSlot{t: t, program: filepath.Join(t.TempDir(), "memhost"), dir: t.TempDir(), address: "127.0.0.1:0"}
 	out, err := exec.Command("go", "build", "-C", "../..", "-o", s.program, "./cmd/memhost").CombinedOutput()
 	require.NoError(t, err, string(out))
 	s.Start()

@@ -67,7 +67,7 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-uniseg.StringWidth(text)))
 }
 
-// wrap breaks a line into parts of at most width columns, between words where it can.
+// wrap breaks a line into parts of at most width columns, between words if it can.
 func wrap(text string, width int) []string {
 	var parts []string
 	line, used := "", 0

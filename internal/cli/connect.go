@@ -321,8 +321,8 @@ func (d *Door) Where() string {
 	return strings.TrimPrefix(d.Address, "http://")
 }
 
-// Whose names the provider and the slot for people: "mem0 at 127.0.0.1:7077" or "mem0, opened here".
-func (d *Door) Whose(ctx context.Context) string {
+// Owner names the provider and the slot for people: "mem0 at 127.0.0.1:7077" or "mem0, opened here".
+func (d *Door) Owner(ctx context.Context) string {
 	provider := "a provider that cannot be asked"
 	if c, err := d.Capabilities(context.WithoutCancel(ctx)); err == nil {
 		provider = Printable(c.Provider)

@@ -33,7 +33,7 @@ const (
 type Param struct {
 	Name, About string
 	Kind        Kind
-	// Choices are the texts that the parameter can be; nil where any is right.
+	// Choices are the texts that the parameter can have; nil if it can have any.
 	Choices  []string
 	Required bool
 }
@@ -124,7 +124,7 @@ func (p *Param) read(text json.RawMessage) {
 	}
 }
 
-// one is the type that a schema names, "" where it names several. null beside another one does not count.
+// one is the type that a schema names, "" if it names several. null in addition to another type does not count.
 func one(types any) string {
 	list, is := types.([]any)
 	if !is {

@@ -341,8 +341,8 @@ func TestCopiesOfAnEarlierTimeAreErasedAsWell(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(data, "files", "r1"))
 }
 
-// TestIdsAreNamesOfFolders: ids come from strangers. Each scope has a folder of its own two levels below files, also where
-// case does not count.
+// TestIdsAreNamesOfFolders: ids come from strangers. Each scope has its own folder two levels below files, also on file
+// systems that ignore case.
 func TestIdsAreNamesOfFolders(t *testing.T) {
 	ids := []string{"ann", "Ann", "ANN", "a/b", `a\b`, "..", ".", ".git", ".hidden", "con", "nul.txt", "user_a-1.2", "a.", "a ",
 		"%2E%2E", "a@b", "a~b", "Ann~" + strings.TrimPrefix(folderName("Ann"), "Ann~"), "é", "e\u0301", "İ", "\x00", "a\nb",

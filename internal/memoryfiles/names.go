@@ -16,8 +16,8 @@ const longestName = 80
 // reserved matches names that Windows gives to devices.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])($|\.)`)
 
-// folderName turns an id into the name of a folder. Different ids have different names, also where upper and lower case
-// are the same. Letters, digits, "_" and "-" stay, and so does "." inside; other bytes become %XX. An id with capitals,
+// folderName turns an id into the name of a folder. Different ids have different names, also on file systems that
+// ignore case. Letters, digits, "_" and "-" stay, and so does "." inside; other bytes become %XX. An id with capitals,
 // or one that is long or the name of a device, gets "~" and a part of its SHA-256:
 //
 //	user_a     user_a

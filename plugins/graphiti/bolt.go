@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// bolt runs a statement of the menu, with the group as $gid and further parameters, and gives every column of every row
-// to each. A cut answer is an error: what is missing must not look absent.
+// bolt runs a statement of the menu, with the group as $gid and further parameters, and calls each with every column of
+// every row. A truncated answer is an error, because missing rows must not look absent.
 func (v *scopedCall) bolt(route string, params []field, each func(i int, d *wirejson.Decoder) error) error {
 	head, rows, err := v.Bolt(route, v.params(params...))
 	if err != nil {

@@ -52,15 +52,15 @@ const (
 	surfaceCore = "core"
 )
 
-// ownFacts is the default number of facts that a search requests; noneSaid is max_facts until it is read.
+// defaultFacts is the default number of facts that a search requests; factsUnset is max_facts until it is read.
 const (
-	ownFacts = 20
-	noneSaid = -1
+	defaultFacts = 20
+	factsUnset   = -1
 )
 
 // parseSettings reads the block. It repeats the schema's defaults for hosts that do not fill them in.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
-	s := &settings{config: config, name: surfaceCore, maxFacts: noneSaid, labelsInQuery: true, annotate: true, source: "message",
+	s := &settings{config: config, name: surfaceCore, maxFacts: factsUnset, labelsInQuery: true, annotate: true, source: "message",
 		headers: map[string]string{"content-type": "application/json"}}
 	l := newLibrary()
 	url, template, stallS := "", "", int64(120)
@@ -76,8 +76,8 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	if err != nil {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of graphiti: "+err.Error())
 	}
-	if s.factsSet = s.maxFacts != noneSaid; !s.factsSet {
-		s.maxFacts = ownFacts
+	if s.factsSet = s.maxFacts != factsUnset; !s.factsSet {
+		s.maxFacts = defaultFacts
 	}
 	if config.Profile == abi.ProfileSourceDesign {
 		s.annotate = false // one search, with no look-ups after it
@@ -106,7 +106,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	default:
 		return nil, abi.NewError(abi.CodeInvalidArgument, `surface: want "rest", "mcp" or "core"`)
 	}
-	s.coreOnly = l.asked()
+	s.coreOnly = l.unsupportedKey()
 	return s, s.check(url)
 }
 

@@ -9,20 +9,20 @@ import (
 )
 
 // core is graphiti-core itself behind memhost-gateway-graphiti, whose wire is in gateways/graphiti/API.md. The group is
-// in the path of everything that touches the graph, and the gateway checks by it whose an object is. This file writes.
-// The queue is in core_jobs.go, what a group holds in core_group.go; search, look-ups, native queries and mutations are
-// in core_read.go.
+// in the path of every request that touches the graph, so the gateway can check that an object belongs to it. This file
+// writes. The queue is in core_jobs.go, what a group holds in core_group.go; search, look-ups, native queries and
+// mutations are in core_read.go.
 type core struct{ *library }
 
 func newCore(l *library) *core { return &core{l} }
 
 // gateway sends one request and returns the body of a 2xx answer.
 func (s *core) gateway(v *scopedCall, r abi.HTTPRequest, body []byte) ([]byte, error) {
-	said, err := v.http(r, body)
+	reply, err := v.http(r, body)
 	if err != nil {
-		return nil, explained(abi.AsError(err), said)
+		return nil, withGatewayMessage(abi.AsError(err), reply)
 	}
-	return said, nil
+	return reply, nil
 }
 
 // toGroup is a request about the group, or about one of its objects if that has a name.
@@ -30,9 +30,9 @@ func (v *scopedCall) toGroup(route, name, value string) abi.HTTPRequest {
 	return abi.HTTPRequest{Route: route, Params: v.path(name, value)}
 }
 
-// patient sets a request's timeout to the operation's remaining time minus a second, in which the guest can still
-// report the events' outcomes if the gateway does not answer in time.
-func (v *scopedCall) patient(r abi.HTTPRequest) abi.HTTPRequest {
+// withOperationTimeout sets a request's timeout to the operation's remaining time minus a second, in which the guest
+// can still report the events' outcomes if the gateway does not answer in time.
+func (v *scopedCall) withOperationTimeout(r abi.HTTPRequest) abi.HTTPRequest {
 	r.TimeoutMS = max(1, v.Remaining()-1000)
 	return r
 }
@@ -71,30 +71,30 @@ var failures = [...]struct {
 	{"deadline_exceeded", abi.CodeTimeout, ""},
 }
 
-// explained adds the gateway's own message, {"error": {...}}, to an error that was made from a status. Other errors are
-// unchanged.
-func explained(e *abi.Error, body []byte) *abi.Error {
+// withGatewayMessage adds the gateway's own message, {"error": {...}}, to an error that was made from a status. Other
+// errors are unchanged.
+func withGatewayMessage(e *abi.Error, body []byte) *abi.Error {
 	var f failure
 	err := answer(e.Route, body, fields{{"error", f.fields()}})
 	if err != nil || f.code == "" {
 		return e
 	}
-	told := abi.NewError(e.Code, e.Route+": "+f.message)
-	told.Retryable = e.Retryable
+	full := abi.NewError(e.Code, e.Route+": "+f.message)
+	full.Retryable = e.Retryable
 	for _, known := range failures {
 		if known.code == f.code {
-			told.Hint = known.hint
+			full.Hint = known.hint
 			if known.is != "" && known.is != e.Code {
-				told = abi.NewError(known.is, told.Message).WithHint(known.hint)
+				full = abi.NewError(known.is, full.Message).WithHint(known.hint)
 			}
 		}
 	}
-	told.Reason, told.Route, told.Native, told.RetryAfterMS = f.code, e.Route, e.Native, e.RetryAfterMS
-	told.NothingStored = f.stored == "nothing" || f.code == "shutting_down" || f.code == "queue_full"
+	full.Reason, full.Route, full.Native, full.RetryAfterMS = f.code, e.Route, e.Native, e.RetryAfterMS
+	full.NothingStored = f.stored == "nothing" || f.code == "shutting_down" || f.code == "queue_full"
 	if f.stored == "episodes_without_facts" {
-		told.Hint = "the batch's episodes are stored without their facts; record it again, and it is resumed"
+		full.Hint = "the batch's episodes are stored without their facts; record it again, and it is resumed"
 	}
-	return told
+	return full
 }
 
 // info describes what a gateway can do, and what requests can name: GET /v1/info.
@@ -156,7 +156,7 @@ func (s *core) lacks(i *info) (missing []string) {
 			need(contains(types.there, name), types.kind+name)
 		}
 	}
-	need(i.reranker || !s.reranked(), "a reranker, which "+s.searchName()+" needs")
+	need(i.reranker || !s.usesReranker(), "a reranker, which "+s.searchName()+" needs")
 	need(i.queue || !s.queued(), "a journal, which receipts: queued needs")
 	need(i.communities || !s.communities, "communities")
 	return missing
@@ -228,9 +228,9 @@ func (s *core) probe(v *scopedCall, h *abi.BackendHealth) (code string, err erro
 
 // add sends turns to the gateway in order, one after another, or all at once with bulk: native.
 func (s *core) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError {
-	bare, err := s.bare(v, turns)
+	bare, err := s.unfinishedEpisodes(v, turns)
 	if err != nil {
-		return failed(turns, err)
+		return failAll(turns, err)
 	}
 	if !s.native() || len(turns) == 1 {
 		return oneByOne(turns, func(i int) (*abi.WriteReceipt, error) {
@@ -243,7 +243,7 @@ func (s *core) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError 
 	}
 	receipts, err := s.send(v, turns, bare, seq)
 	if err != nil {
-		return failed(turns, err)
+		return failAll(turns, err)
 	}
 	return oneByOne(turns, func(i int) (*abi.WriteReceipt, error) {
 		receipts[i].Warnings = append(receipts[i].Warnings,
@@ -253,15 +253,15 @@ func (s *core) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError 
 	})
 }
 
-// bare finds the UUIDs of episodes that already exist under the turns' names. A bulk that fails halfway leaves all of
-// its episodes without their facts; sending it again without these ids would duplicate them. Only bulk: native can
-// leave any.
-func (s *core) bare(v *scopedCall, turns []turn) (map[string]string, error) {
+// unfinishedEpisodes finds the UUIDs of episodes that already exist under the turns' names. A bulk that fails halfway
+// leaves all of its episodes without their facts; sending it again without these ids would duplicate them. Only bulk:
+// native can leave any.
+func (s *core) unfinishedEpisodes(v *scopedCall, turns []turn) (map[string]string, error) {
 	bare := map[string]string{}
 	if !s.native() {
 		return bare, nil
 	}
-	found, err := s.named(v, turnNames(turns)...)
+	found, err := s.episodesByName(v, turnNames(turns)...)
 	for name, n := range found {
 		bare[name] = n.uuids[0]
 	}
@@ -303,20 +303,20 @@ func (s *core) send(v *scopedCall, turns []turn, bare map[string]string, seq int
 		return s.enqueue(v, route, job, turns, object(append(body, field{"mode", sdk.Text("queued")},
 			field{"job_id", sdk.Text(job)})...), seq)
 	}
-	said, err := s.gateway(v, v.patient(v.toGroup(route, "", "")), object(body...))
+	reply, err := s.gateway(v, v.withOperationTimeout(v.toGroup(route, "", "")), object(body...))
 	if err != nil {
 		return nil, err
 	}
-	w, err := v.readWritten(route, said)
+	w, err := v.readWritten(route, reply)
 	if err != nil {
 		return nil, err
 	}
 	if len(w.episodes) != len(turns) {
-		return nil, unusable(route, "one with "+sdk.Itoa(len(w.episodes))+" episodes for "+sdk.Itoa(len(turns)), said)
+		return nil, unusable(route, "one with "+sdk.Itoa(len(w.episodes))+" episodes for "+sdk.Itoa(len(turns)), reply)
 	}
 	receipts := make([]*abi.WriteReceipt, len(turns))
 	for i := range turns {
-		receipts[i] = v.committed(call, turns[i].name, w, i)
+		receipts[i] = v.committedReceipt(call, turns[i].name, w, i)
 	}
 	return receipts, nil
 }
@@ -353,9 +353,9 @@ func (v *scopedCall) readWritten(route string, body []byte) (*writeResult, error
 	return &w, err
 }
 
-// committed returns the receipt of one of the episodes: the episode, its facts and, if it is the only one, its
+// committedReceipt returns the receipt of one of the episodes: the episode, its facts and, if it is the only one, its
 // entities; facts that it closed are in the trace. For a batch, the answer does not say which episode closed a fact.
-func (v *scopedCall) committed(call, event string, w *writeResult, i int) *abi.WriteReceipt {
+func (v *scopedCall) committedReceipt(call, event string, w *writeResult, i int) *abi.WriteReceipt {
 	episode, single := w.episodes[i].uuid, len(w.episodes) == 1
 	nodes, invalidated := []string(nil), "facts_invalidated_by_batch"
 	if single {

@@ -49,8 +49,8 @@ func (l *library) fields() fields {
 	}
 }
 
-// asked returns a configured key that the servers do not support; "" if there is none.
-func (l *library) asked() string {
+// unsupportedKey returns a configured key that the servers do not support; "" if there is none.
+func (l *library) unsupportedKey() string {
 	for _, key := range [...]struct {
 		name string
 		set  bool
@@ -95,8 +95,8 @@ func (l *library) searchName() string {
 	return l.recipe
 }
 
-// reranked reports whether an LLM ranks what is found.
-func (l *library) reranked() bool {
+// usesReranker reports whether an LLM ranks what is found.
+func (l *library) usesReranker() bool {
 	if l.config == nil {
 		return strings.HasSuffix(l.recipe, "_CROSS_ENCODER")
 	}
@@ -132,15 +132,15 @@ func (l *library) limit(v *scopedCall, budget abi.ContextBudget) int64 {
 	if set {
 		return min(n, own)
 	}
-	return min(n, mostCore)
+	return min(n, maxCoreItems)
 }
 
-// mostCore is the maximum that one search of the gateway requests, for each kind of item.
-const mostCore = 1000
+// maxCoreItems is the maximum that one search of the gateway requests, for each kind of item.
+const maxCoreItems = 1000
 
-// how returns the part of a search request that configures the search: a recipe by name, or a whole configuration with
-// this request's limit.
-func (l *library) how(limit int64) []field {
+// searchConfig returns the part of a search request that configures the search: a recipe by name, or a whole
+// configuration with this request's limit.
+func (l *library) searchConfig(limit int64) []field {
 	if l.config == nil {
 		return []field{{"recipe", sdk.Text(l.recipe)}, {"limit", sdk.Number(limit)}, {"reranker_min_score", l.minScore}}
 	}

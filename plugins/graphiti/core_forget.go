@@ -16,11 +16,11 @@ func (s *core) forget(f *forgetRun) error {
 	if err != nil || f.receipt.Status == abi.ForgetInProgress {
 		return err
 	}
-	err = s.meant(f)
+	err = s.findForgotten(f)
 	if err != nil {
 		return err
 	}
-	facts, shared, err := s.alone(f)
+	facts, shared, err := s.exclusiveFacts(f)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *core) forget(f *forgetRun) error {
 				return err
 			}
 			if gone {
-				f.removed(kind.name, uuid)
+				f.addRemoved(kind.name, uuid)
 			}
 		}
 	}
@@ -64,34 +64,34 @@ func (s *core) removeOne(v *scopedCall, route, uuid string) (gone bool, err erro
 	case "core_delete_edge":
 		request.Query = []abi.QueryParam{{Key: "summaries", Value: "clean"}}
 	}
-	_, err = s.gateway(v, v.patient(request), nil)
+	_, err = s.gateway(v, v.withOperationTimeout(request), nil)
 	if abi.CodeOf(err) == abi.CodeNotFound {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// meant finds the request's episodes: by name or id if the request has them, else page by page.
-func (s *core) meant(f *forgetRun) error {
+// findForgotten finds the request's episodes: by name or id if the request has them, else page by page.
+func (s *core) findForgotten(f *forgetRun) error {
 	switch {
 	case len(f.EventIDs) > 0:
-		return s.lookAt(f, "names", f.EventIDs)
+		return s.findEpisodes(f, "names", f.EventIDs)
 	case len(f.NativeIDs) > 0:
-		return s.lookAt(f, "uuids", f.NativeIDs)
+		return s.findEpisodes(f, "uuids", f.NativeIDs)
 	}
-	return s.pages(f.scopedCall, "core_list_episodes", "episodes", 100, f.look)
+	return s.pages(f.scopedCall, "core_list_episodes", "episodes", 100, f.addEpisode)
 }
 
-// lookAt looks up the episodes with these names or ids.
-func (s *core) lookAt(f *forgetRun, by string, values []string) error {
+// findEpisodes looks up the episodes with these names or ids.
+func (s *core) findEpisodes(f *forgetRun, by string, values []string) error {
 	for len(values) > 0 {
 		n := min(lookupAtOnce, len(values))
-		list, body, err := s.lookUp(f.scopedCall, routeCoreSources, "episodes", by, values[:n]...)
+		list, body, err := s.lookup(f.scopedCall, routeCoreSources, "episodes", by, values[:n]...)
 		if err != nil {
 			return err
 		}
 		for i := range list {
-			f.look(&list[i])
+			f.addEpisode(&list[i])
 		}
 		f.Reuse(body)
 		values = values[n:]
@@ -99,17 +99,17 @@ func (s *core) lookAt(f *forgetRun, by string, values []string) error {
 	return nil
 }
 
-// alone returns the facts that only the forgotten episodes assert; shared counts those that others assert too. Before
-// graphiti-core 0.31 the episodes of a bulk list no facts, so all of the group's facts are checked.
-func (s *core) alone(f *forgetRun) (facts []string, shared int, err error) {
+// exclusiveFacts returns the facts that only the forgotten episodes assert; shared counts those that others assert too.
+// Before graphiti-core 0.31 the episodes of a bulk list no facts, so all of the group's facts are checked.
+func (s *core) exclusiveFacts(f *forgetRun) (facts []string, shared int, err error) {
 	if len(f.episodes)+len(f.NativeIDs) == 0 {
 		return nil, 0, nil
 	}
 	err = s.pages(f.scopedCall, "core_list_edges", "edges", 500, func(x *item) {
 		switch f.shareOf(x) {
-		case shareOwn:
+		case shareExclusive:
 			facts = append(facts, strings.Clone(x.uuid))
-		case shareFirst, shareOther:
+		case shareFirstOfMany, shareOneOfMany:
 			shared++
 		}
 	})

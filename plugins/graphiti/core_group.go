@@ -137,7 +137,7 @@ func (s *core) pages(v *scopedCall, route, key string, page int, each func(x *it
 				var x item
 				err := d.Obj(x.readField)
 				if breach == nil && x.group != v.group {
-					breach = foreign(route, x.group)
+					breach = foreignItemError(route, x.group)
 				}
 				if err == nil && breach == nil {
 					each(&x)

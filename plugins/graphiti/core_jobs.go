@@ -43,20 +43,20 @@ func (s *core) enqueue(v *scopedCall, route, id string, turns []turn, body []byt
 	for again := false; ; again = true {
 		request := v.toGroup(route, "", "")
 		request.TimeoutMS = queueMS
-		said, err := s.gateway(v, request, body)
+		reply, err := s.gateway(v, request, body)
 		if err != nil {
 			return nil, err
 		}
-		j, err := readJob(route, said)
+		j, err := readJob(route, reply)
 		switch {
 		case err != nil:
 			return nil, err
 		case j.id != id:
-			return nil, unusable(route, "of another job", said)
+			return nil, unusable(route, "of another job", reply)
 		case j.state != jobDone || again:
 			return v.inQueue(turns, id, nil, seq), nil
 		}
-		stored, err := s.named(v, turnNames(turns)...)
+		stored, err := s.episodesByName(v, turnNames(turns)...)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (v *scopedCall) inQueue(turns []turn, job string, stored map[string]storedT
 	for i := range turns {
 		m := v.mark(&turns[i], seq+int64(i)+1)
 		m.job = job
-		r := v.queued(m, "add_episode, queued")
+		r := v.queuedReceipt(m, "add_episode, queued")
 		sdk.Put(&r.Trace.Details, "job_id", sdk.Text(job))
 		if stored != nil {
 			r.Status, r.NativeIDs, r.NativeIDsKind, r.Markers = abi.StatusCommitted, stored[m.name].uuids,
@@ -100,7 +100,7 @@ func (s *core) ready(v *scopedCall, queued []marker, answer *abi.BackendReadines
 	if err != nil {
 		return err
 	}
-	found, err := s.named(v, namesOf(queued)...)
+	found, err := s.episodesByName(v, namesOf(queued)...)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *core) ready(v *scopedCall, queued []marker, answer *abi.BackendReadines
 	for i := range queued {
 		m := &queued[i]
 		j := jobs[m.job]
-		sum.counted(found[m.name])
+		sum.countCopies(found[m.name])
 		there := found[m.name].copies > 0
 		whole := !strings.HasPrefix(m.job, jobBulk) // a single episode is stored completely, or not at all
 		switch {
@@ -191,14 +191,14 @@ func (s *core) findEvent(v *scopedCall, want, last marker) (*abi.FindEventAnswer
 	if last.name != "" && last.name != want.name {
 		ask = append(ask, last.name)
 	}
-	found, err := s.named(v, ask...)
+	found, err := s.episodesByName(v, ask...)
 	if err != nil {
 		return nil, err
 	}
 	n := found[want.name]
 	switch {
 	case n.copies > 0 && s.native() && n.facts == 0:
-		nodes, _, err := s.lookUp(v, "core_contents", "nodes", "episode_uuids", n.uuids...)
+		nodes, _, err := s.lookup(v, "core_contents", "nodes", "episode_uuids", n.uuids...)
 		if err != nil || len(nodes) == 0 {
 			return &abi.FindEventAnswer{Found: "partial", NativeIDs: n.uuids, Missing: []string{"entities and facts"}},
 				err

@@ -12,11 +12,11 @@ func (s *core) search(v *scopedCall, r *abi.RetrieveRequest, query string, t *ab
 	if err != nil {
 		return nil, err
 	}
-	f := &results{limit: s.limit(v, r.Budget), limitHow: "native"}
+	f := &results{limit: s.limit(v, r.Budget), limitOrigin: "native"}
 	t.NativeOperation = "search_"
 	t.Effective = map[string]abi.Raw{"search": sdk.Text(s.searchName()),
 		"limit": sdk.Number(f.limit)}
-	request := append([]field{{"query", sdk.Text(query)}}, s.how(f.limit)...)
+	request := append([]field{{"query", sdk.Text(query)}}, s.searchConfig(f.limit)...)
 	body, err := s.gateway(v, v.toGroup(routeCoreSearch, "", ""), object(append(request, filters...)...))
 	if err == nil {
 		err = f.add(routeCoreSearch, body)
@@ -58,7 +58,7 @@ func (s *core) annotate(v *scopedCall, f *results) error {
 	}
 	for len(uuids) > 0 {
 		n := min(lookupAtOnce, len(uuids))
-		_, body, err := s.lookUp(v, routeCoreSources, "episodes", "uuids", uuids[:n]...)
+		_, body, err := s.lookup(v, routeCoreSources, "episodes", "uuids", uuids[:n]...)
 		if err == nil {
 			err = f.add(routeCoreSources, body)
 		}
@@ -84,13 +84,13 @@ func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
 		partial = partial || !reaches
 		sdk.Put(&t.FiltersApplied, name, how)
 	}
-	filters := given(r, "edge_types", "node_labels", "edge_uuids", "valid_at", "invalid_at", "created_at", "expired_at")
+	filters := filtersNamed(r, "edge_types", "node_labels", "edge_uuids", "valid_at", "invalid_at", "created_at", "expired_at")
 	for _, f := range filters {
 		apply(f.name, !k.episodes && !k.communities && (!k.entities || f.name == "node_labels"))
 	}
 	for _, name := range [...]string{"valid_at", "invalid_at"} {
 		var conditions []abi.Raw
-		for _, date := range given(r, name+"_after", name+"_before") {
+		for _, date := range filtersNamed(r, name+"_after", name+"_before") {
 			operator := `"<="`
 			if date.name == name+"_after" {
 				operator = `">="`
@@ -114,8 +114,8 @@ func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
 				WithHint("leave it out, or take it out of the configuration")
 		}
 	}
-	beside := given(r, "center_node_uuid", "bfs_origin_node_uuids")
-	for _, f := range beside {
+	native := filtersNamed(r, "center_node_uuid", "bfs_origin_node_uuids")
+	for _, f := range native {
 		apply(f.name, true)
 	}
 	if partial {
@@ -125,16 +125,16 @@ func (s *core) filters(r *abi.RetrieveRequest, t *abi.Trace) ([]field, error) {
 	}
 	filters = append(filters, s.library.filters...)
 	if len(filters) > 0 {
-		beside = append(beside, field{"search_filter", object(filters...)})
+		native = append(native, field{"search_filter", object(filters...)})
 	}
-	return beside, nil
+	return native, nil
 }
 
 // lookupAtOnce is the gateway's maximum for one look-up.
 const lookupAtOnce = 1000
 
-// lookUp looks objects up by ids or names; body is the unparsed answer.
-func (s *core) lookUp(v *scopedCall, route, kind, by string, values ...string) (list []item, body []byte, err error) {
+// lookup looks objects up by ids or names; body is the unparsed answer.
+func (s *core) lookup(v *scopedCall, route, kind, by string, values ...string) (list []item, body []byte, err error) {
 	body, err = s.gateway(v, v.toGroup(route, "", ""), object(field{by, textList(values...)}))
 	if err != nil {
 		return nil, nil, err
@@ -143,12 +143,12 @@ func (s *core) lookUp(v *scopedCall, route, kind, by string, values ...string) (
 	return list, body, err
 }
 
-// named looks episodes up by name: POST /v1/groups/{group}/episodes/lookup.
-func (s *core) named(v *scopedCall, names ...string) (map[string]storedTurn, error) {
+// episodesByName looks episodes up by name: POST /v1/groups/{group}/episodes/lookup.
+func (s *core) episodesByName(v *scopedCall, names ...string) (map[string]storedTurn, error) {
 	found := make(map[string]storedTurn, len(names))
 	for len(names) > 0 {
 		n := min(lookupAtOnce, len(names))
-		list, body, err := s.lookUp(v, routeCoreSources, "episodes", "names", names[:n]...)
+		list, body, err := s.lookup(v, routeCoreSources, "episodes", "names", names[:n]...)
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (s *core) provenance(p *origins, r *abi.ProvenanceRequest) error {
 	case r.EventID == "":
 		return p.needBolt("provenance of a range of time")
 	}
-	found, err := s.named(p.scopedCall, r.EventID)
+	found, err := s.episodesByName(p.scopedCall, r.EventID)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (s *core) addAll(p *origins, route, kind string, uuids []string, evidence f
 	if len(uuids) == 0 {
 		return nil
 	}
-	_, body, err := s.lookUp(p.scopedCall, route, kind, "uuids", uuids[:min(len(uuids), lookupAtOnce)]...)
+	_, body, err := s.lookup(p.scopedCall, route, kind, "uuids", uuids[:min(len(uuids), lookupAtOnce)]...)
 	if err != nil {
 		return err
 	}
@@ -274,19 +274,19 @@ func (s *core) addAll(p *origins, route, kind string, uuids []string, evidence f
 var coreMenu = [...]menuItem{
 	{"search", routeCoreSearch, []menuParam{{"query", kindText, ""}, {"recipe", kindText, leftOut},
 		{"config", kindAny, leftOut},
-		{"limit", kindWhole, leftOut}, {"reranker_min_score", kindAny, leftOut},
+		{"limit", kindInteger, leftOut}, {"reranker_min_score", kindAny, leftOut},
 		{"center_node_uuid", kindText, leftOut},
 		{"bfs_origin_node_uuids", kindTexts, leftOut}, {"search_filter", kindAny, leftOut}}},
 	{"group", "core_group", nil},
 	{"info", "core_info", nil},
-	{"jobs", "core_jobs", []menuParam{{"state", kindText, leftOut}, {"limit", kindWhole, "100"}}},
-	{"get_episodes", "core_list_episodes", []menuParam{{"limit", kindWhole, "50"}, {"cursor", kindText, leftOut}}},
-	{"get_nodes", "core_list_nodes", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
-	{"get_edges", "core_list_edges", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
-	{"get_sagas", "core_list_sagas", []menuParam{{"limit", kindWhole, "100"}, {"cursor", kindText, leftOut}}},
+	{"jobs", "core_jobs", []menuParam{{"state", kindText, leftOut}, {"limit", kindInteger, "100"}}},
+	{"get_episodes", "core_list_episodes", []menuParam{{"limit", kindInteger, "50"}, {"cursor", kindText, leftOut}}},
+	{"get_nodes", "core_list_nodes", []menuParam{{"limit", kindInteger, "100"}, {"cursor", kindText, leftOut}}},
+	{"get_edges", "core_list_edges", []menuParam{{"limit", kindInteger, "100"}, {"cursor", kindText, leftOut}}},
+	{"get_sagas", "core_list_sagas", []menuParam{{"limit", kindInteger, "100"}, {"cursor", kindText, leftOut}}},
 	{"token_usage", "core_usage", nil},
 	{"retrieve_episodes", "core_last_episodes", []menuParam{{"reference_time", kindText, ""},
-		{"last_n", kindWhole, "10"},
+		{"last_n", kindInteger, "10"},
 		{"source", kindText, leftOut}, {"saga", kindText, leftOut}}},
 	{"episode_contents", "core_contents", []menuParam{{"episode_uuids", kindTexts, ""}}},
 }
@@ -312,7 +312,7 @@ func (s *core) query(v *scopedCall, q *menuItem, params []field) ([]byte, error)
 			request.Query = append(request.Query, abi.QueryParam{Key: p.name, Value: value})
 		}
 	}
-	said, err := s.gateway(v, request, body)
+	reply, err := s.gateway(v, request, body)
 	if err != nil {
 		return nil, err
 	}
@@ -328,16 +328,16 @@ func (s *core) query(v *scopedCall, q *menuItem, params []field) ([]byte, error)
 			return err
 		}}}...)
 	}
-	err = answer(q.route, said, f)
+	err = answer(q.route, reply, f)
 	if err == nil {
 		err = v.ours(q.route, found)
 	}
-	return said, err
+	return reply, err
 }
 
 // mutate deletes: delete_fact, delete_episode, delete_entity {uuid}; adds: add_triplet {source, relation, fact, target,
-// valid_at?, invalid_at?}, build_communities {timeout_seconds?}, where the configuration allows them; and where it
-// makes sagas summarize_saga {uuid}. The gateway checks whose an id is.
+// valid_at?, invalid_at?}, build_communities {timeout_seconds?}, if the configuration allows them; and summarize_saga
+// {uuid} if it makes sagas. The gateway checks that an id belongs to the group.
 func (s *core) mutate(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	switch r.Name {
 	case "delete_fact":
@@ -380,15 +380,15 @@ func (s *core) onUUID(v *scopedCall, r *abi.NativeMutation, route, detail string
 	if err != nil {
 		return nil, err
 	}
-	body, err := s.gateway(v, v.patient(v.toGroup(route, "uuid", uuid)), request)
+	body, err := s.gateway(v, v.withOperationTimeout(v.toGroup(route, "uuid", uuid)), request)
 	if err != nil {
 		return nil, err
 	}
-	return v.mutated(r, []string{uuid}, route, detail, body)
+	return v.mutationReceipt(r, []string{uuid}, route, detail, body)
 }
 
-// mutated returns the receipt of a mutation, with a part of the answer in its trace.
-func (v *scopedCall) mutated(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt,
+// mutationReceipt returns the receipt of a mutation, with a part of the answer in its trace.
+func (v *scopedCall) mutationReceipt(r *abi.NativeMutation, ids []string, route, detail string, body []byte) (*abi.MutationReceipt,
 	error) {
 	t, part := v.trace(r.Name), abi.Raw(nil)
 	err := answer(route, body, fields{{detail, &part}})
@@ -400,17 +400,17 @@ func (v *scopedCall) mutated(r *abi.NativeMutation, ids []string, route, detail 
 }
 
 func (s *core) addTriplet(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	said, err := tripletParams(r)
+	triplet, err := tripletParams(r)
 	if err != nil {
 		return nil, err
 	}
 	validAt := r.Params["valid_at"]
-	edge := object(field{"name", said[1]}, field{"fact", said[2]}, field{"valid_at", validAt},
+	edge := object(field{"name", triplet[1]}, field{"fact", triplet[2]}, field{"valid_at", validAt},
 		field{"invalid_at", r.Params["invalid_at"]})
 	const route = "core_add_triplet"
-	body, err := s.gateway(v, v.patient(v.toGroup(route, "", "")),
-		object(field{"source_node", object(field{"name", said[0]})},
-			field{"edge", edge}, field{"target_node", object(field{"name", said[3]})}))
+	body, err := s.gateway(v, v.withOperationTimeout(v.toGroup(route, "", "")),
+		object(field{"source_node", object(field{"name", triplet[0]})},
+			field{"edge", edge}, field{"target_node", object(field{"name", triplet[3]})}))
 	if err != nil {
 		return nil, err
 	}
@@ -421,7 +421,7 @@ func (s *core) addTriplet(v *scopedCall, r *abi.NativeMutation) (*abi.MutationRe
 	case len(w.facts) == 0:
 		return nil, unusable(route, "one without the fact", body)
 	}
-	receipt, err := v.mutated(r, []string{w.facts[0].uuid}, route, "invalidated_edge_uuids", body)
+	receipt, err := v.mutationReceipt(r, []string{w.facts[0].uuid}, route, "invalidated_edge_uuids", body)
 	if len(validAt) == 0 {
 		receipt.Trace.Warnings = append(receipt.Trace.Warnings, tripletUndated)
 	}
@@ -430,7 +430,7 @@ func (s *core) addTriplet(v *scopedCall, r *abi.NativeMutation) (*abi.MutationRe
 
 func (s *core) buildCommunities(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	const route = "core_communities"
-	body, err := s.gateway(v, v.patient(v.toGroup(route, "", "")),
+	body, err := s.gateway(v, v.withOperationTimeout(v.toGroup(route, "", "")),
 		object(field{"timeout_seconds", r.Params["timeout_seconds"]}))
 	if err != nil {
 		return nil, err
@@ -439,5 +439,5 @@ func (s *core) buildCommunities(v *scopedCall, r *abi.NativeMutation) (*abi.Muta
 	if err != nil {
 		return nil, err
 	}
-	return v.mutated(r, uuidsOf(found), route, "group_id", body)
+	return v.mutationReceipt(r, uuidsOf(found), route, "group_id", body)
 }

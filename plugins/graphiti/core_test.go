@@ -29,8 +29,8 @@ func onCore(t testing.TB, more string, o ...graphiti.Options) *rig {
 	return plugTo(t, providerSetup{surfaceCore, false}, options, more)
 }
 
-// say records a turn and keeps its receipt's markers.
-func (r *rig) say(day int, id, text string) *abi.WriteReceipt {
+// recordTurn records a turn and keeps its receipt's markers.
+func (r *rig) recordTurn(day int, id, text string) *abi.WriteReceipt {
 	r.t.Helper()
 	receipt, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, turnOn(day, id, text))
 	require.NoError(r.t, err)
@@ -76,7 +76,7 @@ func detail(t testing.TB, trace *abi.Trace, name string) []string {
 	return list
 }
 
-func (r *rig) warned(list []string, code string) bool {
+func (r *rig) hasWarning(list []string, code string) bool {
 	return strings.Contains("\n"+strings.Join(list, "\n"), "\n"+code+": ")
 }
 
@@ -85,20 +85,20 @@ func TestCoreSendsWhatTheConfigurationSays(t *testing.T) {
 		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
 		"excluded_entity_types":["Entity"],"extraction_instructions":"be brief","previous_episodes":"none",
 		"saga":"session"`)
-	r.say(1, "ev-1", "I prefer aisle seats.")
+	r.recordTurn(1, "ev-1", "I prefer aisle seats.")
 	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"text",
 		"source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
 		"reference_time":"2025-03-01T09:30:00Z","previous_episode_uuids":[],"entity_types":["Person"],
 		"edge_types":["PREFERS"],
 		"edge_type_map":[{"source":"Person","target":"Entity","types":["PREFERS"]}],
-		"excluded_entity_types":["Entity"],"custom_extraction_instructions":"be brief","saga":"s07"}`, r.sent().Body)
-	assert.Equal(t, pageGroup, r.sent().Params["group"])
+		"excluded_entity_types":["Entity"],"custom_extraction_instructions":"be brief","saga":"s07"}`, r.lastRequest().Body)
+	assert.Equal(t, pageGroup, r.lastRequest().Params["group"])
 
 	plain := onCore(t, "")
-	plain.say(1, "ev-1", "I prefer aisle seats.")
+	plain.recordTurn(1, "ev-1", "I prefer aisle seats.")
 	assert.JSONEq(t, `{"name":"ev-1","episode_body":"user_a(user): I prefer aisle seats.","source":"message",
 		"source_description":"{\"mh_event\":\"ev-1\",\"mh_session\":\"s07\",\"mh_turn\":\"t3\"}",
-		"reference_time":"2025-03-01T09:30:00Z"}`, plain.sent().Body,
+		"reference_time":"2025-03-01T09:30:00Z"}`, plain.lastRequest().Body,
 		"no type, no saga, no mode that was not asked for")
 	plain.ask("seats")
 	assert.JSONEq(t, `{"query":"seats","recipe":"EDGE_HYBRID_SEARCH_RRF","limit":20}`, plain.sentBy(routeCoreSearch)[0])
@@ -160,7 +160,7 @@ func TestCoreIsRefusedWhatItCannotAndOthersWhatOnlyCoreCan(t *testing.T) {
 
 func TestACommittedReceiptNamesWhatWasStoredAndWhatItClosed(t *testing.T) {
 	r := onCore(t, "")
-	first := r.say(1, "ev-1", "I prefer window seats on business trips.")
+	first := r.recordTurn(1, "ev-1", "I prefer window seats on business trips.")
 	require.Equal(t, abi.StatusCommitted, first.Status)
 	assert.Equal(t, "committed", first.Trace.Consistency)
 	assert.Empty(t, first.Markers, "there is nothing to wait for")
@@ -168,13 +168,13 @@ func TestACommittedReceiptNamesWhatWasStoredAndWhatItClosed(t *testing.T) {
 	require.Len(t, created, 1)
 	assert.Equal(t, int64(1), *first.StoredCount)
 	assert.Len(t, first.NativeIDs, 4, "the episode, two entities, a fact")
-	second := r.say(20, "ev-2", "I now prefer aisle seats on business trips.")
+	second := r.recordTurn(20, "ev-2", "I now prefer aisle seats on business trips.")
 	assert.Equal(t, created, detail(t, second.Trace, "facts_invalidated"))
-	again := r.say(21, "ev-3", "I now prefer aisle seats on business trips.")
+	again := r.recordTurn(21, "ev-3", "I now prefer aisle seats on business trips.")
 	assert.Equal(t, detail(t, second.Trace, "facts_created"), detail(t, again.Trace, "facts_reasserted"))
 	assert.Equal(t, int64(0), *again.StoredCount)
-	nothing := r.say(22, "ev-4", "")
-	assert.True(t, r.warned(nothing.Warnings, "nothing_extracted"))
+	nothing := r.recordTurn(22, "ev-4", "")
+	assert.True(t, r.hasWarning(nothing.Warnings, "nothing_extracted"))
 	assert.Equal(t, abi.StatusCommitted, nothing.Status, "the episode is there")
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 	result := r.ask("Which seat on business trips?")
@@ -189,7 +189,7 @@ func TestACommittedReceiptNamesWhatWasStoredAndWhatItClosed(t *testing.T) {
 func TestAQueuedReceiptIsCommittedWhenItsJobIsDone(t *testing.T) {
 	r := onCore(t, `,"receipts":"queued"`)
 	r.fake.Hold(true)
-	receipt := r.say(1, "ev-1", "I prefer window seats.")
+	receipt := r.recordTurn(1, "ev-1", "I prefer window seats.")
 	assert.Equal(t, abi.StatusQueued, receipt.Status)
 	assert.Empty(t, receipt.NativeIDs)
 	require.Len(t, receipt.Markers, 1)
@@ -203,12 +203,12 @@ func TestAQueuedReceiptIsCommittedWhenItsJobIsDone(t *testing.T) {
 	m, ok := parseMarker(found.Markers[0])
 	require.True(t, ok)
 	assert.Equal(t, "ev-1", m.name)
-	r.say(1, "ev-1", "I prefer window seats.")
+	r.recordTurn(1, "ev-1", "I prefer window seats.")
 	assert.Equal(t, 1, r.fake.Queued(), "the same event is the same job, however often it is sent")
 	r.fake.Hold(false)
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 	assert.Len(t, r.find("ev-1").NativeIDs, 1)
-	again := r.say(1, "ev-1", "I prefer window seats.")
+	again := r.recordTurn(1, "ev-1", "I prefer window seats.")
 	assert.Equal(t, abi.StatusCommitted, again.Status, "its job is done, and the episode there")
 	assert.True(t, r.count().Quiescent)
 }
@@ -216,15 +216,15 @@ func TestAQueuedReceiptIsCommittedWhenItsJobIsDone(t *testing.T) {
 func TestAJobThatFailedIsSaidWithTheGatewaysWordsAndSentAgain(t *testing.T) {
 	r := onCore(t, `,"receipts":"queued"`)
 	r.fake.FailExtraction(1)
-	r.say(1, "bad", "I like rowing.")
-	r.say(2, "good", "I like running.")
+	r.recordTurn(1, "bad", "I like rowing.")
+	r.recordTurn(2, "good", "I like running.")
 	answer := r.ready()
 	assert.Equal(t, abi.ReadinessFailed, answer.Status)
 	assert.Equal(t, []string{"bad"}, answer.EventIDs.Failed, "one failed job is one failed event")
 	assert.Empty(t, answer.EventIDs.Pending)
 	assert.Contains(t, strings.Join(answer.Warnings, "\n"), "job_failed: 1 events failed; the first: llm_failed: ")
 	assert.Equal(t, "absent", r.find("bad").Found)
-	r.say(1, "bad", "I like rowing.")
+	r.recordTurn(1, "bad", "I like rowing.")
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 	assert.Len(t, r.ask("rowing").Evidence, 1)
 }
@@ -234,7 +234,7 @@ func TestAGatewayThatWasKilledLosesAndDoublesNothing(t *testing.T) {
 		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
 			r := onCore(t, `,"receipts":"queued"`)
 			r.fake.Hold(true)
-			r.say(1, "e1", "I like rowing.")
+			r.recordTurn(1, "e1", "I like rowing.")
 			r.fake.Interrupt(pageGroup, stored)
 			r.fake.Hold(false)
 			if stored { // the commit was complete: one transaction
@@ -244,7 +244,7 @@ func TestAGatewayThatWasKilledLosesAndDoublesNothing(t *testing.T) {
 			}
 			assert.Equal(t, []string{"e1"}, r.ready().EventIDs.Failed)
 			assert.Equal(t, "absent", r.find("e1").Found)
-			r.say(1, "e1", "I like rowing.")
+			r.recordTurn(1, "e1", "I like rowing.")
 			assert.Equal(t, abi.ReadinessReady, r.ready().Status)
 			assert.Len(t, r.ask("rowing").Evidence, 1)
 		})
@@ -256,7 +256,7 @@ func TestAnEventThatIsNeitherQueuedNorStoredIsLost(t *testing.T) {
 	r.markers = []string{marker{seq: 1, sentMS: 1, eventMS: 1, name: "gone", job: "mh1e-x"}.String()}
 	answer := r.ready()
 	assert.Equal(t, []string{"gone"}, answer.EventIDs.Lost)
-	assert.True(t, r.warned(answer.Warnings, "event_lost"))
+	assert.True(t, r.hasWarning(answer.Warnings, "event_lost"))
 	r.markers = []string{marker{seq: 1, sentMS: 1, eventMS: 1, name: "elsewhere"}.String()}
 	assert.Equal(t, abi.ReadinessUnknown, r.ready().Status,
 		"a marker of another surface: its queue is not the gateway's")
@@ -269,10 +269,10 @@ func TestSyncAbsenceCountsOnlyWhenTheWriteCanNoLongerLand(t *testing.T) {
 	assert.LessOrEqual(t, *unknown.RetryAfterMS, int64(2000))
 	r.later(graphiti.WriteSeconds*time.Second + time.Second)
 	assert.Equal(t, "absent", r.find("e0").Found, "longer than the gateway lets a write take")
-	r.say(1, "e1", "I like tea.")
+	r.recordTurn(1, "e1", "I like tea.")
 	assert.Equal(t, "present", r.find("e1").Found)
 	r.at(time.Date(2026, 7, 1, 12, 0, 1, 0, time.UTC))
-	r.say(2, "e2", "I like rowing.")
+	r.recordTurn(2, "e2", "I like rowing.")
 	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, scope, findEvent,
 		&abi.FindEventRequest{EventID: "between", Markers: []string{}, SentAt: "2026-07-01T12:00:00.5Z"})
 	require.NoError(t, err)
@@ -325,7 +325,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	t.Run("trap core 1: embeddings and null attributes are asked of nobody, and what the answers have is kept verbatim",
 		func(t *testing.T) {
 			r := onCore(t, "")
-			r.say(1, "e1", "I prefer window seats.")
+			r.recordTurn(1, "e1", "I prefer window seats.")
 			raw := string(r.ask("seats").Raw.Calls[0].Body)
 			assert.NotContains(t, raw, "embedding")
 			assert.Contains(t, raw, `"reference_time":"2025-03-01T09:30:00Z"`)
@@ -348,7 +348,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			"edges":[{"uuid":"f","group_id":"g","episodes":["e"],"expired_at":"2026-01-01T00:00:00Z"}],
 			"created_edge_uuids":["f"],"reasserted_edge_uuids":[],"invalidated_edge_uuids":[]}`))
 		require.NoError(t, err)
-		trace := v.committed("add_episode", "x", w, 0).Trace
+		trace := v.committedReceipt("add_episode", "x", w, 0).Trace
 		assert.Equal(t, []string{"f"}, detail(t, trace, "facts_created"), "created, and expired already")
 		assert.Empty(t, detail(t, trace, "facts_invalidated"))
 	})
@@ -357,17 +357,17 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			`"source":"fact_triple"}`)})
 		assert.ErrorContains(t, err, "source: fact_triple runs the extraction of text")
 		r := onCore(t, `,"source":"json"`)
-		r.say(1, "e1", "I prefer window seats.")
+		r.recordTurn(1, "e1", "I prefer window seats.")
 		var sent struct {
 			Body string `json:"episode_body"`
 		}
-		require.NoError(t, json.Unmarshal([]byte(r.sent().Body), &sent))
+		require.NoError(t, json.Unmarshal([]byte(r.lastRequest().Body), &sent))
 		assert.True(t, json.Valid([]byte(sent.Body)))
 	})
 	t.Run("trap core 5: no uuid is sent of an episode that is not known to be bare", func(t *testing.T) {
 		for _, more := range []string{"", `,"receipts":"queued"`, `,"bulk":"native"`} {
 			r := onCore(t, more)
-			r.say(1, "e1", "I prefer window seats.")
+			r.recordTurn(1, "e1", "I prefer window seats.")
 			r.batch(turnOn(2, "e2", "I like tea."), turnOn(3, "e3", "I like rowing."))
 			for _, q := range r.Sent {
 				if q.Route == "core_add_episode" || q.Route == "core_add_bulk" {
@@ -378,8 +378,8 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	})
 	t.Run("trap core 6: update_communities is never asked for", func(t *testing.T) {
 		r := onCore(t, `,"communities":true`)
-		r.say(1, "e1", "I prefer window seats.")
-		assert.NotContains(t, r.sent().Body, "update_communities")
+		r.recordTurn(1, "e1", "I prefer window seats.")
+		assert.NotContains(t, r.lastRequest().Body, "update_communities")
 	})
 	t.Run("trap core 7: times go out with an offset", func(t *testing.T) {
 		r := onCore(t, "")
@@ -387,7 +387,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		e.Timestamp = "2031-01-01T01:00:00+01:00"
 		_, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, e)
 		require.NoError(t, err)
-		assert.Contains(t, r.sent().Body, `"reference_time":"2031-01-01T00:00:00Z"`)
+		assert.Contains(t, r.lastRequest().Body, `"reference_time":"2031-01-01T00:00:00Z"`)
 		assert.Len(t, r.ask("moon travel").Evidence, 1)
 		assert.Equal(t, "present", r.find("future").Found, "by name, whatever its time")
 	})
@@ -399,7 +399,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		h, err := sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.HealthDegraded, h.Status)
-		assert.True(t, r.warned(h.Warnings, "gateway_lacks"))
+		assert.True(t, r.hasWarning(h.Warnings, "gateway_lacks"))
 		_, err = direct(r, abi.OpRecordEvent, recordEvent, turnOn(1, "e1", "x"))
 		assert.Equal(t, "unknown_type", abi.AsError(err).Reason)
 	})
@@ -407,7 +407,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		for more, want := range map[string]bool{`,"recipe":"NODE_HYBRID_SEARCH_RRF"`: false,
 			`,"recipe":"NODE_HYBRID_SEARCH_RRF","entity_types":["Person"]`: true} {
 			r := onCore(t, more)
-			r.say(1, "e1", "I live in Berlin.")
+			r.recordTurn(1, "e1", "I live in Berlin.")
 			assert.Equal(t, want, strings.Contains(string(r.ask("user_a Berlin").Raw.Calls[0].Body), `"Person"`), more)
 		}
 	})
@@ -423,7 +423,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			`,"bulk":"native"`: {0, "core_add_bulk", []string{"add_episode:message", "add_episode_bulk:message"}}} {
 			r := onCore(t, more)
 			receipts := r.batch(events...)
-			assert.Equal(t, more != "", r.warned(receipts[0].Receipt.Warnings, "bulk_native"))
+			assert.Equal(t, more != "", r.hasWarning(receipts[0].Receipt.Warnings, "bulk_native"))
 			assert.Equal(t, want.closed, strings.Count(r.ask("seats on business trips").FormattedContext, "SUPERSEDED"),
 				more)
 			assert.NotEmpty(t, r.sentBy(want.route))
@@ -440,7 +440,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			&abi.ProvenanceRequest{Scope: scope, EventID: "e1"})
 		require.NoError(t, err)
 		assert.Empty(t, p.Items)
-		assert.True(t, r.warned(p.Trace.Warnings, "episode_unlinked"))
+		assert.True(t, r.hasWarning(p.Trace.Warnings, "episode_unlinked"))
 	})
 	t.Run("trap core 12: a bulk that fails leaves bare episodes; sent again it resumes them and doubles nothing",
 		func(t *testing.T) {
@@ -485,13 +485,13 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	t.Run("trap core 14: scores that are not in the items' order are nobody's", func(t *testing.T) {
 		for _, recipe := range []string{"EDGE_HYBRID_SEARCH_EPISODE_MENTIONS", "EDGE_HYBRID_SEARCH_NODE_DISTANCE"} {
 			r := onCore(t, `,"recipe":"`+recipe+`"`)
-			r.say(1, "e1", "I prefer window seats. I like tea.")
+			r.recordTurn(1, "e1", "I prefer window seats. I like tea.")
 			result := r.askFor(&abi.RetrieveRequest{Query: "seats tea", Scope: scope, SessionID: "n",
 				Filters: map[string]abi.Raw{"center_node_uuid": abi.Raw(`"x"`)}})
 			require.Len(t, result.Evidence, 2)
 			assert.Nil(t, result.Evidence[0].Score, recipe)
 			assert.Nil(t, result.Trace.TopScore)
-			assert.True(t, r.warned(result.Trace.Warnings, "scores_unaligned"))
+			assert.True(t, r.hasWarning(result.Trace.Warnings, "scores_unaligned"))
 			assert.Contains(t, string(result.Raw.Calls[0].Body), `"edge_reranker_scores":[`,
 				"raw has them as they came")
 		}
@@ -530,7 +530,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		trace := r.askFor(&abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
 			Filters: map[string]abi.Raw{"property_filters": abi.Raw(`[]`)}}).Trace
 		assert.Equal(t, "none", trace.FiltersApplied["property_filters"])
-		assert.True(t, r.warned(trace.Warnings, "filter_ignored"))
+		assert.True(t, r.hasWarning(trace.Warnings, "filter_ignored"))
 		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
 			Filters: map[string]abi.Raw{"valid_at": abi.Raw(`[[{"comparison_operator":"IS NULL"}]]`),
 				"valid_at_after": abi.Raw(`"2025-01-01T00:00:00Z"`)}})
@@ -540,11 +540,11 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		for more, want := range map[string]string{"": "hard", `,"recipe":"COMBINED_HYBRID_SEARCH_RRF"`: "unverified",
 			`,"recipe":"NODE_HYBRID_SEARCH_RRF"`: "unverified"} {
 			r := onCore(t, more)
-			r.say(1, "e1", "I prefer window seats. I like tea.")
+			r.recordTurn(1, "e1", "I prefer window seats. I like tea.")
 			result := r.askFor(&abi.RetrieveRequest{Query: "seats tea", Scope: scope, SessionID: "n",
 				Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["LIKES"]`)}})
 			assert.Equal(t, want, result.Trace.FiltersApplied["edge_types"], more)
-			assert.Equal(t, want != "hard", r.warned(result.Trace.Warnings, "filter_partial"), more)
+			assert.Equal(t, want != "hard", r.hasWarning(result.Trace.Warnings, "filter_partial"), more)
 			if want == "hard" {
 				assert.Equal(t, []string{"user_a like tea"}, factTexts(result))
 			}
@@ -552,7 +552,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	})
 	t.Run("trap core 19: what the configuration fixed a request cannot change", func(t *testing.T) {
 		r := onCore(t, `,"search_filters":{"edge_types":["PREFERS"]}`)
-		r.say(1, "e1", "I prefer window seats. I like tea.")
+		r.recordTurn(1, "e1", "I prefer window seats. I like tea.")
 		assert.Equal(t, []string{"user_a prefer window seats"}, factTexts(r.ask("seats tea")))
 		_, err := direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n",
 			Filters: map[string]abi.Raw{"edge_types": abi.Raw(`["LIKES"]`)}})
@@ -564,14 +564,14 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			require.NoError(t, err)
 			assert.NotContains(t, string(data), `"path": "/v1/groups/{group}/search"`)
 			r := onCore(t, "")
-			r.say(1, "e1", "I prefer window seats on business trips.")
+			r.recordTurn(1, "e1", "I prefer window seats on business trips.")
 			for _, most := range []int64{0, 1, 500} {
 				trace := r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "n",
 					Budget: abi.ContextBudget{MaxItems: &most}}).Trace
 				assert.Equal(t, "native", trace.BudgetApplied["max_items"].How)
 				assert.Equal(t, max(1, most), *trace.BudgetApplied["max_items"].Sent)
 			}
-			r.say(20, "e2", "I now prefer aisle seats on business trips.")
+			r.recordTurn(20, "e2", "I now prefer aisle seats on business trips.")
 			assert.Contains(t, r.ask("seats").FormattedContext, "SUPERSEDED",
 				"a small limit of one search harms no ingestion")
 		})
@@ -590,7 +590,7 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 			r = onCore(t, `,"triplets":true,"communities":true,"recipe":"COMMUNITY_HYBRID_SEARCH_RRF"`)
 			receipt, err := r.mutate("add_triplet", params)
 			require.NoError(t, err)
-			assert.True(t, r.warned(receipt.Trace.Warnings, "triplet_undated"))
+			assert.True(t, r.hasWarning(receipt.Trace.Warnings, "triplet_undated"))
 			params["valid_at"] = abi.Raw(`"2025-03-01T00:00:00Z"`)
 			receipt, err = r.mutate("add_triplet", params)
 			require.NoError(t, err)
@@ -606,8 +606,8 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 	t.Run("trap core 22: an episode's deletion takes the facts that it asserted first, and reopens none",
 		func(t *testing.T) {
 			r := onCore(t, "")
-			r.say(1, "ev-1", "I prefer window seats on business trips.")
-			second := r.say(20, "ev-2", "I now prefer aisle seats on business trips.")
+			r.recordTurn(1, "ev-1", "I prefer window seats on business trips.")
+			second := r.recordTurn(20, "ev-2", "I now prefer aisle seats on business trips.")
 			receipt, err := r.mutate("delete_episode", map[string]abi.Raw{"uuid": sdk.Text(second.NativeIDs[0])})
 			require.NoError(t, err)
 			assert.Contains(t, string(receipt.Trace.Details["removed"]), `"edges":1`)
@@ -615,10 +615,10 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		})
 	t.Run("trap core 23: sagas go with a reset, and everything is counted", func(t *testing.T) {
 		r := onCore(t, `,"saga":"session","receipts":"queued"`)
-		r.say(1, "e1", "I prefer window seats.")
+		r.recordTurn(1, "e1", "I prefer window seats.")
 		require.Equal(t, abi.ReadinessReady, r.ready().Status)
 		r.fake.Hold(true)
-		r.say(2, "e2", "I like tea.")
+		r.recordTurn(2, "e2", "I like tea.")
 		receipt := r.reset()
 		require.Equal(t, abi.ResetDone, receipt.Status, "a queued job is taken away: it cannot come back")
 		for kind, want := range map[string]int64{"episode": 1, "entity": 2, "fact": 1, "community": 0, "saga": 1} {
@@ -626,14 +626,14 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		}
 		r.fake.Hold(false)
 		r.markers = nil
-		r.say(3, "e3", "I like rowing.")
+		r.recordTurn(3, "e3", "I like rowing.")
 		require.Equal(t, abi.ReadinessReady, r.ready().Status)
 		assert.NotContains(t, r.fake.Groups(), pageGroup)
 		assert.Contains(t, r.fake.Groups(), pageGroup+"_g2")
 	})
 	t.Run("trap core 24: one group, in the path, always", func(t *testing.T) {
 		r := onCore(t, `,"receipts":"queued","triplets":true,"communities":true`)
-		r.say(1, "e1", "I prefer window seats.")
+		r.recordTurn(1, "e1", "I prefer window seats.")
 		r.ready()
 		r.find("e1")
 		r.ask("seats")
@@ -669,12 +669,12 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		func(t *testing.T) {
 			r := onCore(t, `,"receipts":"queued"`)
 			r.fake.Hold(true)
-			r.say(1, "e1", "I like rowing.")
+			r.recordTurn(1, "e1", "I like rowing.")
 			r.fake.DatabaseDown(true)
 			h, err := sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 			require.NoError(t, err)
 			assert.Equal(t, abi.HealthUnavailable, h.Status)
-			assert.True(t, r.warned(h.Warnings, "database_down"))
+			assert.True(t, r.hasWarning(h.Warnings, "database_down"))
 			_, err = direct(r, abi.OpRetrieve, retrieve, &abi.RetrieveRequest{Query: "q", Scope: scope, SessionID: "n"})
 			assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
 			assert.Equal(t, "database_unavailable", abi.AsError(err).Reason)
@@ -685,14 +685,14 @@ func TestTrapsOfTheLibrary(t *testing.T) {
 		})
 	t.Run("trap core 27: sources that cannot be asked for leave the facts, degraded", func(t *testing.T) {
 		r := onCore(t, "")
-		r.say(1, "e1", "I prefer window seats.")
+		r.recordTurn(1, "e1", "I prefer window seats.")
 		r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
 			return sdktest.Reply{Status: 500, Body: "x"}, q.Route == routeCoreSources
 		}
 		result := r.ask("seats")
 		assert.Len(t, result.Evidence, 1)
 		assert.Equal(t, abi.ResultDegraded, result.Trace.ResultState)
-		assert.True(t, r.warned(result.Trace.Warnings, "sources_unknown"))
+		assert.True(t, r.hasWarning(result.Trace.Warnings, "sources_unknown"))
 	})
 }
 
@@ -710,8 +710,8 @@ func TestEveryRecipeIsFormattedAndItsScoresAreTheRerankers(t *testing.T) {
 	for _, recipe := range recipes {
 		t.Run(recipe, func(t *testing.T) {
 			r := onCore(t, `,"communities":true,"recipe":"`+recipe+`"`)
-			r.say(1, "ev-1", "I prefer window seats. I live in Berlin.")
-			r.say(2, "ev-2", "I like window seats and tea.")
+			r.recordTurn(1, "ev-1", "I prefer window seats. I live in Berlin.")
+			r.recordTurn(2, "ev-2", "I like window seats and tea.")
 			_, err := r.mutate("build_communities", nil)
 			require.NoError(t, err)
 			result := r.askFor(&abi.RetrieveRequest{Query: "window seats", Scope: scope, SessionID: "n",
@@ -747,8 +747,8 @@ func TestEveryRecipeIsFormattedAndItsScoresAreTheRerankers(t *testing.T) {
 
 func TestProvenanceByTheGateway(t *testing.T) {
 	r := onCore(t, "")
-	first := r.say(1, "ev-1", "I prefer window seats on business trips.")
-	second := r.say(20, "ev-2", "I now prefer aisle seats on business trips.")
+	first := r.recordTurn(1, "ev-1", "I prefer window seats on business trips.")
+	second := r.recordTurn(20, "ev-2", "I now prefer aisle seats on business trips.")
 	where := func(q abi.ProvenanceRequest) *abi.Provenance {
 		q.Scope = scope
 		p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance, &q)
@@ -762,7 +762,7 @@ func TestProvenanceByTheGateway(t *testing.T) {
 	assert.Equal(t, "asserted by", p.Items[1].Evidence.Group)
 	assert.Equal(t, []string{"ev-1"}, p.Items[1].Evidence.SourceEventIDs)
 	assert.Contains(t, p.Items[1].Evidence.Text, "user_a(user): I prefer window seats")
-	assert.True(t, r.warned(p.Trace.Warnings, "closer_unknown"))
+	assert.True(t, r.hasWarning(p.Trace.Warnings, "closer_unknown"))
 	groups := map[string]string{}
 	for _, item := range where(abi.ProvenanceRequest{EventID: "ev-2"}).Items {
 		groups[item.Evidence.Text] = item.Evidence.Group
@@ -785,7 +785,7 @@ func TestProvenanceByTheGateway(t *testing.T) {
 
 func TestASagaIsSummarisedWhereSagasAreConfigured(t *testing.T) {
 	r := onCore(t, `,"saga":"session"`)
-	r.say(1, "e1", "I prefer window seats.")
+	r.recordTurn(1, "e1", "I prefer window seats.")
 	listed, err := sdktest.Do(r.Host, abi.OpNativeQuery, scope, nativeQuery,
 		&abi.NativeQuery{Scope: scope, Name: "get_sagas"})
 	require.NoError(t, err)
@@ -808,7 +808,7 @@ func TestASagaIsSummarisedWhereSagasAreConfigured(t *testing.T) {
 
 func TestNativeQueriesOfTheGateway(t *testing.T) {
 	r := onCore(t, `,"receipts":"queued"`)
-	r.say(1, "ev-1", "I prefer window seats.")
+	r.recordTurn(1, "ev-1", "I prefer window seats.")
 	require.Equal(t, abi.ReadinessReady, r.ready().Status)
 	episode := r.find("ev-1").NativeIDs[0]
 	for name, q := range map[string]struct{ params, has string }{
@@ -846,7 +846,7 @@ func TestNativeQueriesOfTheGateway(t *testing.T) {
 func TestAnInventoryOfCoreIsCompleteAndSeesEveryChange(t *testing.T) {
 	r := onCore(t, `,"saga":"session"`)
 	for i := range 7 {
-		r.say(1+i, fmt.Sprint("e", i), fmt.Sprintf("I like sport number%d.", i))
+		r.recordTurn(1+i, fmt.Sprint("e", i), fmt.Sprintf("I like sport number%d.", i))
 	}
 	before := r.count()
 	assert.True(t, before.Complete)
@@ -856,7 +856,7 @@ func TestAnInventoryOfCoreIsCompleteAndSeesEveryChange(t *testing.T) {
 	for _, k := range before.Kinds {
 		assert.Equal(t, want[k.Kind], k.Count, k.Kind)
 	}
-	r.say(8, "again", "I like sport number3.") // not a new fact, but one more source
+	r.recordTurn(8, "again", "I like sport number3.") // not a new fact, but one more source
 	assert.NotEqual(t, before.Kinds[2].Digest, r.count().Kinds[2].Digest)
 	t.Run("a page that comes again and again is an error", func(t *testing.T) {
 		r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
@@ -889,7 +889,7 @@ func TestNativeCallsOfCore(t *testing.T) {
 			_, err := sdktest.Do(r.Host, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
 			require.NoError(t, err)
 		})
-		count("record_event", func() { r.say(1, "e1", "I prefer window seats.") })
+		count("record_event", func() { r.recordTurn(1, "e1", "I prefer window seats.") })
 		count("record_events of 3", func() {
 			r.batch(turnOn(2, "e2", "I like a."), turnOn(3, "e3", "I like b."), turnOn(4, "e4", "I like c."))
 		})

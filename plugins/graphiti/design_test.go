@@ -14,7 +14,7 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	for _, surface := range []string{surfaceREST, surfaceMCP} {
 		r := plug(t, providerSetup{surface, true}, "")
 		r.Profile = abi.ProfileSourceDesign
-		r.tell(turnOn(1, "e", "user_a OWNS red bicycle"))
+		r.recordAll(turnOn(1, "e", "user_a OWNS red bicycle"))
 		before := len(r.Sent)
 		five := int64(5)
 		r.askFor(&abi.RetrieveRequest{Query: "bicycle", Scope: scope, SessionID: "n",

@@ -7,8 +7,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// refused returns the error of an HTTP answer, nil for 2xx.
-func refused(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
+// statusError returns the error of an HTTP answer, nil for 2xx.
+func statusError(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 	if head.Status >= 200 && head.Status < 300 {
 		return nil
 	}
@@ -59,20 +59,20 @@ var phrases = [...]struct {
 	{"must be greater", abi.CodeInvalidArgument, ""},
 	{"rate limit", abi.CodeRateLimited, ""},
 	{"error code: 429", abi.CodeRateLimited, ""},
-	{"couldn't connect", abi.CodeUnavailable, unreached},
-	{"failed to establish connection", abi.CodeUnavailable, unreached},
-	{"serviceunavailable", abi.CodeUnavailable, unreached},
-	{"connection error", abi.CodeUnavailable, unreached},
-	{"connection refused", abi.CodeUnavailable, unreached},
-	{"unable to retrieve routing", abi.CodeUnavailable, unreached},
+	{"couldn't connect", abi.CodeUnavailable, unreachableMessage},
+	{"failed to establish connection", abi.CodeUnavailable, unreachableMessage},
+	{"serviceunavailable", abi.CodeUnavailable, unreachableMessage},
+	{"connection error", abi.CodeUnavailable, unreachableMessage},
+	{"connection refused", abi.CodeUnavailable, unreachableMessage},
+	{"unable to retrieve routing", abi.CodeUnavailable, unreachableMessage},
 	{"not initialized", abi.CodeUnavailable, ""},
 }
 
-const unreached = "Neo4j, or the server's LLM or embedding provider, cannot be reached from it"
+const unreachableMessage = "Neo4j, or the server's LLM or embedding provider, cannot be reached from it"
 
-// said returns the error for a failure that the MCP server reports inside a success: {"error": "Error searching facts:
-// ..."}. The text is the only information.
-func said(route, message string) *abi.Error {
+// reportedError returns the error for a failure that the MCP server reports inside a success: {"error": "Error
+// searching facts: ..."}. Nothing else tells failures apart.
+func reportedError(route, message string) *abi.Error {
 	folded := lower(message)
 	for _, p := range phrases {
 		if strings.Contains(folded, p.phrase) {
@@ -82,8 +82,8 @@ func said(route, message string) *abi.Error {
 	return native(abi.NewError(abi.CodeBackend, route+": "+message), route, []byte(message))
 }
 
-// foreign returns the error for an item of another group.
-func foreign(route, group string) *abi.Error {
+// foreignItemError returns the error for an item of another group.
+func foreignItemError(route, group string) *abi.Error {
 	e := abi.NewError(abi.CodeIsolationBreach, route+": the backend returned an item of another group")
 	return native(e, route, []byte(group))
 }

@@ -13,7 +13,7 @@ import (
 // nothing else mentions are removed too, and summaries lose the removed facts' sentences, on every server. Without
 // Bolt, each surface removes what it can and lists the rest.
 func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ type forgetRun struct {
 	shared []string
 }
 
-// look adds an episode if the request covers it. Its texts may belong to an answer whose memory is reused.
-func (f *forgetRun) look(x *item) {
+// addEpisode adds an episode if the request covers it. Its texts may belong to an answer whose memory is reused.
+func (f *forgetRun) addEpisode(x *item) {
 	uuid := strings.Clone(x.uuid)
 	if f.seen != nil {
 		f.seen[uuid] = true
@@ -63,16 +63,16 @@ func (f *forgetRun) look(x *item) {
 type share int
 
 const (
-	shareNone  share = iota // none of the forgotten episodes asserts it
-	shareOwn                // only they do, or the request names it
-	shareFirst              // others too, and one of them was the first
-	shareOther              // others too
+	shareUnrelated   share = iota // no forgotten episode asserts the fact
+	shareExclusive                // only forgotten episodes assert it, or the request names it
+	shareFirstOfMany              // others assert it too, but a forgotten one was the first
+	shareOneOfMany                // others assert it too, and one of them was the first
 )
 
 // shareOf determines which episodes assert a fact. Sources that are known to be deleted do not count.
 func (f *forgetRun) shareOf(x *item) share {
 	if contains(f.NativeIDs, x.uuid) {
-		return shareOwn
+		return shareExclusive
 	}
 	ours, others := 0, 0
 	for _, uuid := range x.episodes {
@@ -85,17 +85,17 @@ func (f *forgetRun) shareOf(x *item) share {
 	}
 	switch {
 	case ours == 0:
-		return shareNone
+		return shareUnrelated
 	case others == 0:
-		return shareOwn
+		return shareExclusive
 	case contains(f.episodes, x.episodes[0]):
-		return shareFirst
+		return shareFirstOfMany
 	}
-	return shareOther
+	return shareOneOfMany
 }
 
-// removed adds deleted objects to the receipt.
-func (f *forgetRun) removed(kind string, uuids ...string) {
+// addRemoved adds deleted objects to the receipt.
+func (f *forgetRun) addRemoved(kind string, uuids ...string) {
 	f.receipt.Removed[kind] = append(f.receipt.Removed[kind], uuids...)
 }
 
@@ -122,7 +122,7 @@ func (q *queue) forget(f *forgetRun) error {
 	if f.hasBolt {
 		return f.byBolt()
 	}
-	if f.From != "" && q.own {
+	if f.From != "" && q.perGroup {
 		f.receipt.Status = abi.ForgetUnsupported
 		f.receipt.DerivedMayRemain = append(f.receipt.DerivedMayRemain,
 			"episodes: the MCP server does not give their times. Forget by event or session, or configure bolt")
@@ -134,9 +134,9 @@ func (q *queue) forget(f *forgetRun) error {
 	}
 	f.seen = map[string]bool{}
 	for i := range all {
-		f.look(&all[i])
+		f.addEpisode(&all[i])
 	}
-	facts, err := q.alone(f, all)
+	facts, err := q.exclusiveFacts(f, all)
 	if err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (q *queue) forget(f *forgetRun) error {
 		err = q.removeEach(f, "episode", f.episodes)
 	}
 	if err == nil {
-		err = q.lookAgain(f)
+		err = q.checkShared(f)
 	}
 	if len(f.episodes) > 0 {
-		f.receipt.DerivedMayRemain = append(f.receipt.DerivedMayRemain, q.keeps)
+		f.receipt.DerivedMayRemain = append(f.receipt.DerivedMayRemain, q.unremovable)
 	}
 	return err
 }
@@ -161,14 +161,14 @@ func (q *queue) removeEach(f *forgetRun, kind string, uuids []string) error {
 			return err
 		}
 		f.receipt.Trace.NativeOperation = operation
-		f.removed(kind, uuid)
+		f.addRemoved(kind, uuid)
 	}
 	return nil
 }
 
-// alone returns the facts that no other episode lists. The REST service does not return a fact's sources, but an
-// episode lists the facts that it asserted and those that it closed.
-func (s *restService) alone(f *forgetRun, all []item) (facts []string, err error) {
+// exclusiveFacts returns the facts that no other episode lists. The REST service does not return a fact's sources, but
+// an episode lists the facts that it asserted and those that it closed.
+func (s *restService) exclusiveFacts(f *forgetRun, all []item) (facts []string, err error) {
 	others := map[string]bool{}
 	for i := range all {
 		for _, uuid := range all[i].facts {
@@ -198,8 +198,8 @@ func (s *restService) alone(f *forgetRun, all []item) (facts []string, err error
 	return facts, nil
 }
 
-// alone checks each fact of each episode.
-func (s *mcp) alone(f *forgetRun, _ []item) (facts []string, err error) {
+// exclusiveFacts checks each fact of each episode.
+func (s *mcp) exclusiveFacts(f *forgetRun, _ []item) (facts []string, err error) {
 	const route = "mcp_fact"
 	candidates := append([]string(nil), f.NativeIDs...)
 	for _, uuid := range f.episodes {
@@ -234,11 +234,11 @@ func (s *mcp) alone(f *forgetRun, _ []item) (facts []string, err error) {
 			continue
 		}
 		switch f.shareOf(&x) {
-		case shareOwn:
+		case shareExclusive:
 			facts = append(facts, uuid)
-		case shareFirst:
+		case shareFirstOfMany:
 			f.shared = append(f.shared, uuid)
-		case shareOther:
+		case shareOneOfMany:
 			shared++
 		}
 	}
@@ -246,9 +246,9 @@ func (s *mcp) alone(f *forgetRun, _ []item) (facts []string, err error) {
 	return facts, nil
 }
 
-// lookAgain checks which of the shared facts remain. Before graphiti-core 0.31 delete_episode removes those that its
+// checkShared checks which of the shared facts remain. Before graphiti-core 0.31 delete_episode removes those that its
 // episode asserted first; later versions keep them.
-func (s *mcp) lookAgain(f *forgetRun) error {
+func (s *mcp) checkShared(f *forgetRun) error {
 	lost, left := 0, 0
 	for _, uuid := range f.shared {
 		_, err := s.tool(f.scopedCall, "mcp_fact", "get_entity_edge", field{"uuid", sdk.Text(uuid)})
@@ -257,7 +257,7 @@ func (s *mcp) lookAgain(f *forgetRun) error {
 			left++
 		case abi.CodeOf(err) == abi.CodeNotFound:
 			lost++
-			f.removed("fact", uuid)
+			f.addRemoved("fact", uuid)
 		default:
 			return err
 		}
@@ -268,8 +268,8 @@ func (s *mcp) lookAgain(f *forgetRun) error {
 	return nil
 }
 
-// lookAgain has nothing to do: the service removes only what alone lists.
-func (*restService) lookAgain(*forgetRun) error { return nil }
+// checkShared has nothing to do: the service removes only what alone lists.
+func (*restService) checkShared(*forgetRun) error { return nil }
 
 // Forgetting by Neo4j.
 
@@ -311,7 +311,7 @@ func (f *forgetRun) boltRemove(kind, route string) (n int, err error) {
 			uuid, err := d.Str()
 			n++
 			if kind != "" {
-				f.removed(kind, strings.Clone(uuid))
+				f.addRemoved(kind, strings.Clone(uuid))
 			}
 			return err
 		})
@@ -336,7 +336,7 @@ func (f *forgetRun) boltEpisodes() error {
 				err := row(i, d)
 				if i == 3 {
 					x.validAt = momentOf(at)
-					f.look(&x)
+					f.addEpisode(&x)
 					n, after = n+1, strings.Clone(x.uuid)
 					x, at = item{}, ""
 				}

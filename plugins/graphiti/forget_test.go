@@ -32,8 +32,8 @@ func onEach(t *testing.T, run func(t *testing.T, r *rig, u providerSetup)) {
 	}
 }
 
-// spoken records a turn of a session, and processes the queue.
-func (r *rig) spoken(day int, id, session, text string) {
+// recordInSession records a turn of a session, and processes the queue.
+func (r *rig) recordInSession(day int, id, session, text string) {
 	r.t.Helper()
 	e := turnOn(day, id, text)
 	e.SessionID = session
@@ -52,8 +52,8 @@ func TestForgottenEpisodesGoWithTheirFacts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, r *rig, u providerSetup) {
-				r.spoken(1, "e1", "s1", "My cat is called Zorvex.")
-				r.spoken(2, "e2", "s2", "I like oolong tea.")
+				r.recordInSession(1, "e1", "s1", "My cat is called Zorvex.")
+				r.recordInSession(2, "e2", "s2", "I like oolong tea.")
 				before := r.count()
 				receipt := r.forget(request)
 				if u.surface == surfaceMCP && !u.bolt && request.From != "" {
@@ -83,8 +83,8 @@ func TestForgottenEpisodesGoWithTheirFacts(t *testing.T) {
 
 func TestNobodyWaitsForALastTurnThatWasForgotten(t *testing.T) {
 	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
-		r.spoken(1, "e1", "s1", "I like oolong tea.")
-		r.spoken(2, "e2", "s1", "My cat is called Zorvex.")
+		r.recordInSession(1, "e1", "s1", "I like oolong tea.")
+		r.recordInSession(2, "e2", "s1", "My cat is called Zorvex.")
 		r.forget(abi.ForgetRequest{EventIDs: []string{"e2"}})
 		assert.True(t, r.count().Quiescent)
 		assert.Equal(t, abi.ResetDone, r.reset().Status, "it is not waited for")
@@ -93,8 +93,8 @@ func TestNobodyWaitsForALastTurnThatWasForgotten(t *testing.T) {
 
 func TestAFactThatOthersSaidTooIsNamed(t *testing.T) {
 	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
-		r.spoken(1, "e1", "s1", "I like oolong tea.")
-		r.spoken(2, "e2", "s1", "I like oolong tea.")
+		r.recordInSession(1, "e1", "s1", "I like oolong tea.")
+		r.recordInSession(2, "e2", "s1", "I like oolong tea.")
 		receipt := r.forget(abi.ForgetRequest{EventIDs: []string{"e1"}})
 		assert.Contains(t, fmt.Sprint(receipt.DerivedMayRemain), "1 facts that other events")
 		if u.surface == surfaceMCP && !u.bolt {
@@ -112,8 +112,8 @@ func TestAFactThatOthersSaidTooIsNamed(t *testing.T) {
 // TestASharedFactStaysOnALaterServer: since 0.31 delete_episode deletes only what no other episode asserts.
 func TestASharedFactStaysOnALaterServer(t *testing.T) {
 	r := plugTo(t, providerSetup{surfaceMCP, false}, graphiti.Options{Head: true}, "")
-	r.spoken(1, "e1", "s1", "I like oolong tea.")
-	r.spoken(2, "e2", "s1", "I like oolong tea.")
+	r.recordInSession(1, "e1", "s1", "I like oolong tea.")
+	r.recordInSession(2, "e2", "s1", "I like oolong tea.")
 	receipt := r.forget(abi.ForgetRequest{EventIDs: []string{"e1"}})
 	assert.Contains(t, receipt.DerivedMayRemain, "1 facts that other events said too")
 	assert.Empty(t, receipt.Removed["fact"])
@@ -124,8 +124,8 @@ func TestASharedFactStaysOnALaterServer(t *testing.T) {
 
 func TestAFactThatAnotherEventClosedIsForgotten(t *testing.T) {
 	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
-		r.spoken(1, "e1", "s1", "I prefer window seats.")
-		r.spoken(2, "e2", "s1", "I now prefer aisle seats.")
+		r.recordInSession(1, "e1", "s1", "I prefer window seats.")
+		r.recordInSession(2, "e2", "s1", "I now prefer aisle seats.")
 		receipt := r.forget(abi.ForgetRequest{EventIDs: []string{"e1"}})
 		if u.surface == surfaceREST && !u.bolt {
 			assert.Contains(t, receipt.DerivedMayRemain[0], "does not tell which")
@@ -139,7 +139,7 @@ func TestAFactThatAnotherEventClosedIsForgotten(t *testing.T) {
 
 func TestAFactIsForgottenByItsIDInItsScopeAlone(t *testing.T) {
 	onEach(t, func(t *testing.T, r *rig, u providerSetup) {
-		r.spoken(1, "e1", "s1", "My cat is called Zorvex.")
+		r.recordInSession(1, "e1", "s1", "My cat is called Zorvex.")
 		id := r.ask("the cat Zorvex").Evidence[0].NativeID
 		other := abi.MemoryScope{RunID: "other", PersonaID: "user_a"}
 		receipt, err := sdktest.Do(r.Host, abi.OpForget, other, forget, &abi.ForgetRequest{Scope: other,
@@ -159,7 +159,7 @@ func TestAForgottenEventsJobIsTakenOutOfTheJournal(t *testing.T) {
 	r.later(time.Second)
 	r.ready()
 	r.fake.Hold(true)
-	r.say(3, "e3", "Zorvex sleeps.")
+	r.recordTurn(3, "e3", "Zorvex sleeps.")
 	r.forget(abi.ForgetRequest{EventIDs: []string{"e1", "e3"}})
 	r.fake.Hold(false)
 	r.later(time.Second)

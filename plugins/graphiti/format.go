@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// block is an item as the prompt has it. Of a fact its text, when it held and whether it still does, and in the frame
+// block is an item as the prompt shows it: a fact's text, when it was valid and whether it still is, and in the frame
 // full since when Graphiti knows it; ids are shortened.
 //
 //   - user_a prefers window seats [SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-04-10T08:00:00Z;
@@ -19,8 +19,8 @@ import (
 //
 //	m1 [2025-03-01 to 2025-04-10, superseded] user_a prefers window seats
 //
-// An entity or a community has Graphiti's summary, an episode what was said. An episode's name is the event's id: a
-// caller chose it, and it stays out.
+// An entity or a community shows Graphiti's summary, an episode the original text. An episode's name is not shown,
+// because it is the event's id, which a caller chose.
 func (x *item) block(kind, id string) sdk.Block {
 	b := sdk.Block{Before: "- ", Text: sdk.OneLine(x.text)}
 	var facts []string
@@ -31,29 +31,30 @@ func (x *item) block(kind, id string) sdk.Block {
 	}
 	switch kind {
 	case "fact":
-		b.When = x.held()
+		b.When = x.shortValidity()
 		add("", x.validity())
 		add("recorded ", x.createdAt.text)
 		add("closed ", x.expiredAt.text)
-		add("score ", x.scored())
+		add("score ", x.rerankScore())
 		add("fact ", id)
 	case "episode":
-		b.Text, b.When = sdk.OneLine(x.said()), sdk.Day(x.validAt.text)
+		b.Text, b.When = sdk.OneLine(x.episodeText()), sdk.Day(x.validAt.text)
 		add("said ", x.validAt.text)
-		add("score ", x.scored())
+		add("score ", x.rerankScore())
 		add("episode ", id)
 	default:
 		b.Who = sdk.OneLine(x.name)
 		b.Before += b.Who + ": "
 		add(kind+" ", id)
-		add("score ", x.scored())
+		add("score ", x.rerankScore())
 	}
 	b.After = " [" + strings.Join(facts, "; ") + "]"
 	return b
 }
 
-// held formats validity briefly: "2025-03-01", "2025-03-01 to 2025-04-10, superseded", "until 2025-04-10, superseded".
-func (x *item) held() string {
+// shortValidity formats validity briefly: "2025-03-01", "2025-03-01 to 2025-04-10, superseded", "until 2025-04-10,
+// superseded".
+func (x *item) shortValidity() string {
 	text := sdk.Day(x.validAt.text)
 	if to := sdk.Day(x.invalidAt.text); to != "" && text != "" {
 		text += " to " + to
@@ -86,8 +87,8 @@ func (x *item) validity() string {
 	return prefix + "valid " + from + " to " + to
 }
 
-// scored formats the reranker's score, if there is one.
-func (x *item) scored() string {
+// rerankScore formats the reranker's score, if there is one.
+func (x *item) rerankScore() string {
 	if x.score == nil {
 		return ""
 	}

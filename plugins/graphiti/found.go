@@ -23,8 +23,8 @@ type results struct {
 	lists []resultList
 	// limit is how many items the search requested; limitHow is native if it came from the budget's max_items, or
 	// fixed.
-	limit    int64
-	limitHow string
+	limit       int64
+	limitOrigin string
 	// sources maps a fact's UUID to the ids of its events, from Neo4j or the gateway.
 	sources map[string][]string
 }

@@ -9,5 +9,5 @@ import (
 
 func TestFramesOfConversations(t *testing.T) {
 	r := plug(t, providerSetup{surfaceREST, true}, "")
-	frames.Check(t, r.Host, scope, func(e *abi.MemoryEvent) { r.tell(e) }, r.ask)
+	frames.Check(t, r.Host, scope, func(e *abi.MemoryEvent) { r.recordAll(e) }, r.ask)
 }

@@ -153,7 +153,7 @@ func turnOn(day int, id, text string) *abi.MemoryEvent {
 		Messages:  []abi.Message{{Role: abi.RoleUser, Content: &text}}}
 }
 
-func (r *rig) tell(events ...*abi.MemoryEvent) {
+func (r *rig) recordAll(events ...*abi.MemoryEvent) {
 	r.t.Helper()
 	for _, e := range events {
 		receipt, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, recordEvent, e)
@@ -176,7 +176,7 @@ func (r *rig) ask(query string) *abi.RetrieveResult {
 	return r.askFor(&abi.RetrieveRequest{Query: query, Scope: scope, SessionID: "new"})
 }
 
-// askFor retrieves, and checks that formatting the result again gives the same text.
+// askFor retrieves, and checks that formatting the result again returns the same text.
 func (r *rig) askFor(q *abi.RetrieveRequest) *abi.RetrieveResult {
 	r.t.Helper()
 	result, err := sdktest.Do(r.Host, abi.OpRetrieve, scope, retrieve, q)

@@ -5,8 +5,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// health checks the server and what is behind it: both servers' own health routes stay green if the database, the LLM
-// or the worker is down. A dead worker shows in readiness only.
+// health checks the server and the services that it uses, because both servers' own health routes report success even
+// if the database, the LLM or the worker is down. Only readiness reveals a dead worker.
 func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 	s, err := settingsOf(c)
 	if err != nil {

@@ -149,8 +149,8 @@ func wait(t testing.TB, s *host.Slot) *abi.BackendReadiness {
 	return ready
 }
 
-// TestTheBuiltModule walks through what the project shows of Graphiti: a preference changes, and one can see when each
-// fact held and where it came from.
+// TestTheBuiltModule runs the project's example for Graphiti: a preference changes, and the memory shows when each fact
+// was valid and where it came from.
 func TestTheBuiltModule(t *testing.T) {
 	for _, u := range setUps {
 		t.Run(u.String(), func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// All ids that memhost gives to Graphiti come from this file, and the check of those that Graphiti gives.
+// This file makes all ids that memhost sends to Graphiti, and checks those that Graphiti returns.
 //
-//	scope              group_id, on every request: groupID, or what group_id_template says
-//	event              the episode's name: the event_id as it is (turn.go), unique within its group
+//	scope              group_id, on every request: groupID, or the id from group_id_template
+//	event              the episode's name: the unchanged event_id (turn.go), unique within its group
 //	events to be added the gateway's job, on core with receipts: queued: jobID
 //	fact, entity, ...  a UUID of Graphiti's own: isUUID; memhost makes none
 
@@ -21,13 +21,13 @@ const (
 )
 
 // groupID maps a scope's generation to a Graphiti group, injectively: mh1_<namespace>_<run>_<persona>_<agent>, each
-// part the lower-case base32hex of its bytes, or z where there is none, and from the second generation on g<generation>
-// as a fifth part. Longer than groupMax it becomes mh1h_<SHA-256 of the parts with their lengths>.
+// part the lower-case base32hex of its bytes, or z if it is empty, and from the second generation on g<generation> as a
+// fifth part. Longer than groupMax it becomes mh1h_<SHA-256 of the parts with their lengths>.
 //
 //	run user_a_c1, persona user_a, generation 2: mh1_z_elpmasivc5fm6c8_elpmasivc4_z_g2
 //
-// Neither z nor _ is in the alphabet, so a group splits into parts in one way only. It is a single Lucene token: an
-// index that splits at hyphens and folds case finds no neighbour by it.
+// Neither z nor _ is in the alphabet, so a group splits into parts in one way only. It is a single Lucene token, so
+// that an index that splits at hyphens and folds case does not match another group.
 func groupID(namespace string, scope abi.MemoryScope, generation int64) string {
 	parts := [...]string{namespace, scope.RunID, scope.PersonaID, scope.AgentID}
 	id := "mh1"
@@ -91,8 +91,8 @@ func isGroup(id string) bool {
 	return len(id) > 0 && len(id) <= groupMax
 }
 
-// isUUID reports whether s is a lower-case UUID with dashes, as all of Graphiti's are. Nothing else is put into a path
-// or a look-up.
+// isUUID reports whether s is a lower-case UUID with dashes, as all of Graphiti's are. Only such ids are put into a
+// path or a look-up.
 func isUUID(s string) bool {
 	for i := range len(s) {
 		dash := i == 8 || i == 13 || i == 18 || i == 23

@@ -102,7 +102,7 @@ func (v *scopedCall) items(route, name string, body []byte) ([]item, error) {
 func (v *scopedCall) ours(route string, list []item) error {
 	for i := range list {
 		if list[i].group != v.group {
-			return foreign(route, list[i].group)
+			return foreignItemError(route, list[i].group)
 		}
 	}
 	return nil
@@ -117,10 +117,10 @@ func uuidsOf(list []item) []string {
 }
 
 // superseded reports whether Graphiti has closed the fact, by event time or by the clock.
-func (x *item) superseded() bool { return x.invalidAt.given || x.expiredAt.given }
+func (x *item) superseded() bool { return x.invalidAt.isSet || x.expiredAt.isSet }
 
-// said returns an episode's text.
-func (x *item) said() string {
+// episodeText returns an episode's text.
+func (x *item) episodeText() string {
 	text, _ := stringOf(abi.Raw(x.content))
 	return text
 }
@@ -136,7 +136,7 @@ func (x *item) evidence(kind string) abi.Evidence {
 			e.TimeBasis = abi.TimeEvent
 		}
 	case "episode":
-		e.Text, e.SourceEventIDs, e.TimeBasis = x.said(), []string{x.name}, abi.TimeEvent
+		e.Text, e.SourceEventIDs, e.TimeBasis = x.episodeText(), []string{x.name}, abi.TimeEvent
 	}
 	return e
 }

@@ -15,8 +15,8 @@ type mcp struct {
 }
 
 func newMCP() *mcp {
-	s := &mcp{queue: queue{own: true, signal: "episodes listed by get_episodes",
-		keeps: "summaries of entities that other events mention too"}}
+	s := &mcp{queue: queue{perGroup: true, signal: "episodes listed by get_episodes",
+		unremovable: "summaries of entities that other events mention too"}}
 	s.server = s
 	return s
 }
@@ -98,7 +98,7 @@ func (s *mcp) missing(v *scopedCall) (missing []string, err error) {
 func (s *mcp) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError {
 	return oneByOne(turns, func(i int) (*abi.WriteReceipt, error) {
 		t := &turns[i]
-		said, err := s.tool(v, routeMCPAdd, "add_memory", field{"name", sdk.Text(t.name)},
+		reply, err := s.tool(v, routeMCPAdd, "add_memory", field{"name", sdk.Text(t.name)},
 			field{"group_id", sdk.Text(v.group)}, field{"source", sdk.Text(v.source)},
 			field{"reference_time", sdk.Text(t.at)}, field{"source_description", sdk.Text(t.about)},
 			field{"custom_extraction_instructions", optional(v.instructions)},
@@ -107,17 +107,17 @@ func (s *mcp) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptOrError {
 			return nil, err
 		}
 		// "Episode 'e1' queued for processing in group 'g'": check that the group is the right one.
-		if !strings.Contains(string(said), v.group) {
-			return nil, foreign(routeMCPAdd, string(said))
+		if !strings.Contains(string(reply), v.group) {
+			return nil, foreignItemError(routeMCPAdd, string(reply))
 		}
-		return v.queued(v.mark(t, seq+int64(i)+1), "add_memory"), nil
+		return v.queuedReceipt(v.mark(t, seq+int64(i)+1), "add_memory"), nil
 	})
 }
 
 // search finds facts and, if search_nodes is configured, entities.
 func (s *mcp) search(v *scopedCall, r *abi.RetrieveRequest, query string, t *abi.Trace) (*results, error) {
 	t.NativeOperation = "search_memory_facts"
-	filters := given(r, "edge_types", "valid_at_after", "valid_at_before", "invalid_at_after", "invalid_at_before",
+	filters := filtersNamed(r, "edge_types", "valid_at_after", "valid_at_before", "invalid_at_after", "invalid_at_before",
 		"center_node_uuid")
 	for _, f := range filters {
 		sdk.Put(&t.FiltersApplied, f.name, string(abi.FilterHard))
@@ -241,7 +241,7 @@ func (s *mcp) ofEpisode(p *origins, uuid string) error {
 func (s *mcp) queries() []menuItem {
 	return []menuItem{
 		{"search_nodes", "mcp_search_nodes", []menuParam{{"query", kindText, ""}}},
-		{"get_episodes", "mcp_episodes", []menuParam{{"max_episodes", kindWhole, "50"}}},
+		{"get_episodes", "mcp_episodes", []menuParam{{"max_episodes", kindInteger, "50"}}},
 	}
 }
 
@@ -263,13 +263,13 @@ func (s *mcp) mutate(v *scopedCall, r *abi.NativeMutation) (*abi.MutationReceipt
 	if r.Name != "add_triplet" {
 		return s.queue.mutate(v, r)
 	}
-	said, err := tripletParams(r)
+	triplet, err := tripletParams(r)
 	if err != nil {
 		return nil, err
 	}
 	const route = "mcp_add_triplet"
-	body, err := s.tool(v, route, r.Name, field{"source_node_name", said[0]}, field{"edge_name", said[1]},
-		field{"fact", said[2]}, field{"target_node_name", said[3]}, field{"group_id", sdk.Text(v.group)})
+	body, err := s.tool(v, route, r.Name, field{"source_node_name", triplet[0]}, field{"edge_name", triplet[1]},
+		field{"fact", triplet[2]}, field{"target_node_name", triplet[3]}, field{"group_id", sdk.Text(v.group)})
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (s *mcp) post(v *scopedCall, route string, message []byte) (*abi.HTTPRespon
 	if err != nil {
 		return nil, nil, err
 	}
-	if e := refused(route, head, body); e != nil {
+	if e := statusError(route, head, body); e != nil {
 		err = e
 	}
 	return head, body, err
@@ -165,7 +165,7 @@ func toolError(route string, content []byte) error {
 	var message wirejson.Raw
 	err := answer(route, content, fields{{"error", &message}})
 	if text, ok := stringOf(abi.Raw(message)); err == nil && ok {
-		return said(route, text)
+		return reportedError(route, text)
 	}
 	return err
 }

@@ -185,7 +185,7 @@ func TestErrors(t *testing.T) {
 	status := func(code int64, body string) sdktest.Reply {
 		return sdktest.Reply{Status: code, Headers: map[string]string{"content-type": "application/json"}, Body: body}
 	}
-	said := func(text string) sdktest.Reply {
+	failing := func(text string) sdktest.Reply {
 		return sdktest.Reply{Headers: map[string]string{"content-type": "application/json"},
 			Body: `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":` + text + `}],"isError":false}}`}
 	}
@@ -220,20 +220,20 @@ func TestErrors(t *testing.T) {
 		{"the origin wall", surfaceMCP, status(403, "Invalid Origin header"), abi.CodeDenied, false},
 		{"406", surfaceMCP, status(406, `{"error":{}}`), abi.CodeBackend, false},
 		{"illegal group, said inside a success", surfaceMCP,
-			said(`"{\"error\":\"Error searching facts: group_id \\\"a:b\\\" ` +
+			failing(`"{\"error\":\"Error searching facts: group_id \\\"a:b\\\" ` +
 				`must contain only alphanumeric characters, dashes, or underscores\"}"`),
 			abi.CodeInvalidArgument, false},
 		{"database down, said inside a success", surfaceMCP,
-			said(`"{\"error\":\"Error searching facts: Couldn't connect to 127.0.0.1:7687\"}"`), abi.CodeUnavailable,
+			failing(`"{\"error\":\"Error searching facts: Couldn't connect to 127.0.0.1:7687\"}"`), abi.CodeUnavailable,
 			true},
-		{"provider down", surfaceMCP, said(`"{\"error\":\"Error searching facts: Connection error.\"}"`),
+		{"provider down", surfaceMCP, failing(`"{\"error\":\"Error searching facts: Connection error.\"}"`),
 			abi.CodeUnavailable, true},
 		{"provider's quota", surfaceMCP,
-			said(`"{\"error\":\"Error searching facts: Rate limit exceeded. Please try again later.\"}"`),
+			failing(`"{\"error\":\"Error searching facts: Rate limit exceeded. Please try again later.\"}"`),
 			abi.CodeRateLimited, true},
-		{"something else", surfaceMCP, said(`"{\"error\":\"Error searching facts: 'NoneType'\"}"`), abi.CodeBackend,
+		{"something else", surfaceMCP, failing(`"{\"error\":\"Error searching facts: 'NoneType'\"}"`), abi.CodeBackend,
 			false},
-		{"prose instead of JSON", surfaceMCP, said(`"done"`), abi.CodeBackend, false},
+		{"prose instead of JSON", surfaceMCP, failing(`"done"`), abi.CodeBackend, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := plug(t, providerSetup{c.surface, false}, "")

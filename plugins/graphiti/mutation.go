@@ -9,12 +9,12 @@ import (
 // nativeMutation changes the graph by hand: delete_fact {uuid}, delete_episode {uuid}, on MCP and core add_triplet
 // {source, relation, fact, target}, on core more (core_read.go).
 //
-// Deleting reopens no fact that the deleted one had closed. On REST a deleted episode leaves its facts; on MCP and core
-// those that it was the first to assert go with it, even if others asserted them too.
+// Deleting a fact does not reopen the facts that it had closed. On REST the facts of a deleted episode remain; on MCP
+// and core those that it was the first to assert are deleted with it, even if other episodes assert them too.
 //
 // Errors: not_found for a UUID that is not the scope's; unsupported on REST and MCP without Bolt.
 func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}

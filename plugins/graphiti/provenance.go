@@ -11,17 +11,17 @@ import (
 // provenanceLimit is the default number of items in an answer.
 const provenanceLimit = 50
 
-// provenance tells where memory came from. Of a fact: its interval, the episodes that asserted it, and the one that
-// closed it. Of an episode or a recorded event: the facts that it asserted and those that it closed. Of a range of
-// time: the facts that begin to hold in it.
+// provenance reports where memory came from. For a fact: its interval, the episodes that asserted it, and the one that
+// closed it. For an episode or a recorded event: the facts that it asserted and those that it closed. For a time range:
+// the facts that become valid in it.
 //
-// Without Bolt an MCP server still gives a fact with the UUIDs of its episodes, and an episode's facts; the gateway
-// gives all but which episode closed a fact, and ranges of time.
+// Without Bolt an MCP server still returns a fact with the UUIDs of its episodes, and an episode's facts; the gateway
+// returns everything except the episode that closed a fact, and time ranges.
 //
-// Errors: not_found when the group has nothing of that id, whatever other groups have; unsupported for what the surface
-// cannot give.
+// Errors: not_found if the group has nothing with that id, even if another group has; unsupported for what the surface
+// cannot report.
 func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}

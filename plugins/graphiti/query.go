@@ -27,28 +27,28 @@ type menuParam struct {
 const leftOut = "-"
 
 const (
-	kindText  = "text"
-	kindTexts = "texts"
-	kindWhole = "whole" // with a default at least 1 and at most limitMost
-	kindAny   = "any"   // the backend checks it
+	kindText    = "text"
+	kindTexts   = "texts"
+	kindInteger = "whole" // with a default at least 1 and at most limitMost
+	kindAny     = "any"   // the backend checks it
 )
 
-// limitMost is the maximum of a caller's limit.
-const limitMost = 1000
+// maxLimit is the maximum of a caller's limit.
+const maxLimit = 1000
 
 // boltMenu are the queries of Neo4j, always restricted to the group. Times are Unix ms.
 var boltMenu = [...]menuItem{
 	{"counts", "bolt_counts", nil},
 	{"labels", "bolt_labels", nil},
-	{"relations", "bolt_relations", []menuParam{{"limit", kindWhole, "100"}}},
+	{"relations", "bolt_relations", []menuParam{{"limit", kindInteger, "100"}}},
 	{"sources", "bolt_sources", []menuParam{{"facts", kindTexts, ""}}},
 	{"contexts", "bolt_contexts", []menuParam{{"facts", kindTexts, ""}}},
-	{"invalidated", "bolt_invalidated", []menuParam{{"lo", kindWhole, ""}, {"hi", kindWhole, ""},
-		{"clock", kindText, `"event"`}, {"limit", kindWhole, "100"}}},
+	{"invalidated", "bolt_invalidated", []menuParam{{"lo", kindInteger, ""}, {"hi", kindInteger, ""},
+		{"clock", kindText, `"event"`}, {"limit", kindInteger, "100"}}},
 	{"closed_by", "bolt_closed_by", []menuParam{{"fact", kindText, ""}}},
 	{"episode_facts", "bolt_episode_facts", []menuParam{{"episode", kindText, ""}}},
 	{"history", "bolt_history", []menuParam{{"a", kindText, ""}, {"b", kindText, ""}}},
-	{"facts_at", "bolt_facts_at", []menuParam{{"at", kindWhole, ""}, {"limit", kindWhole, "100"}}},
+	{"facts_at", "bolt_facts_at", []menuParam{{"at", kindInteger, ""}, {"limit", kindInteger, "100"}}},
 	{"crossing", "bolt_crossing", nil},
 	{"ingest", "bolt_ingest", nil},
 }
@@ -58,7 +58,7 @@ var boltMenu = [...]menuItem{
 //
 // Errors: invalid_argument for an unknown name or a parameter that is missing or wrong; unsupported without Bolt.
 func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -164,12 +164,12 @@ func (p *menuParam) check(value abi.Raw) error {
 		}) != nil {
 			want = "a list of strings"
 		}
-	case kindWhole:
+	case kindInteger:
 		n, err := d.Int64()
 		if err != nil {
 			want = "a whole number"
-		} else if p.otherwise != "" && p.otherwise != leftOut && (n < 1 || n > limitMost) {
-			want = "1 to " + sdk.Itoa(limitMost)
+		} else if p.otherwise != "" && p.otherwise != leftOut && (n < 1 || n > maxLimit) {
+			want = "1 to " + sdk.Itoa(maxLimit)
 		}
 	}
 	if want != "" {

@@ -14,13 +14,13 @@ import (
 // whether it is busy with other scopes; on REST without Neo4j the answer is then unknown.
 type queue struct {
 	server
-	// own: each group has its own queue, and the list of its episodes is complete: the MCP server. The REST service has
-	// one queue for all groups, and leaves out episodes whose time is in its future.
-	own bool
+	// perGroup: each group has its own queue, and the list of its episodes is complete, as on the MCP server. The REST
+	// service has one queue for all groups, and leaves out episodes whose time is in its future.
+	perGroup bool
 	// signal names what readiness checks without Neo4j.
 	signal string
-	// keeps says what the server cannot remove of a forgotten event.
-	keeps string
+	// unremovable describes what the server cannot remove of a forgotten event.
+	unremovable string
 }
 
 // server has the native calls that differ between the two.
@@ -33,10 +33,10 @@ type server interface {
 	clear(v *scopedCall) error
 	// remove removes one fact or episode. The result is the operation's name for the trace, and a warning or "".
 	remove(v *scopedCall, kind, uuid string) (operation, warning string, err error)
-	// alone returns the facts that only the forgotten episodes assert; all are the group's episodes.
-	alone(f *forgetRun, all []item) (facts []string, err error)
-	// lookAgain completes the receipt after facts and episodes have been removed.
-	lookAgain(f *forgetRun) error
+	// exclusiveFacts returns the facts that only the forgotten episodes assert; all are the group's episodes.
+	exclusiveFacts(f *forgetRun, all []item) (facts []string, err error)
+	// checkShared completes the receipt after facts and episodes have been removed.
+	checkShared(f *forgetRun) error
 }
 
 // minFacts is the smallest max_facts with which ingestion works (graphiti_core edge_operations.py:
@@ -57,7 +57,7 @@ func (q *queue) rules(s *settings) []rule {
 func (q *queue) find(v *scopedCall, query string, filters []field, t *abi.Trace) (*results, error) {
 	t.Effective = map[string]abi.Raw{"search": sdk.Text("edge_hybrid_rrf"),
 		"max_facts": sdk.Number(v.maxFacts)}
-	f := &results{limit: v.maxFacts, limitHow: "fixed"}
+	f := &results{limit: v.maxFacts, limitOrigin: "fixed"}
 	err := q.facts(v, f, query, filters)
 	if err != nil || !v.hasBolt || !v.annotate || len(f.facts()) == 0 {
 		return f, err
@@ -86,7 +86,7 @@ func rowsArray(rows []byte) abi.Raw {
 }
 
 func (q *queue) holds(v *scopedCall, last marker) (bool, error) {
-	if q.blind(v, &last) || millis(v.Now)-last.sentMS <= v.stallMS {
+	if q.hiddenFromList(v, &last) || millis(v.Now)-last.sentMS <= v.stallMS {
 		return true, nil
 	}
 	if v.hasBolt {
@@ -102,7 +102,7 @@ func (q *queue) ready(v *scopedCall, queued []marker, answer *abi.BackendReadine
 	if len(queued) == 0 {
 		return nil
 	}
-	seen, err := q.look(v, queued)
+	seen, err := q.findEpisodes(v, queued)
 	if err == nil {
 		q.judge(v, queued, seen, answer)
 	}
@@ -124,8 +124,8 @@ type graphState struct {
 	newestMS int64
 }
 
-// look finds the episodes of turns. By Bolt, if it is configured, the result is complete.
-func (q *queue) look(v *scopedCall, queued []marker) (seen graphState, err error) {
+// findEpisodes finds the episodes of turns. By Bolt, if it is configured, the result is complete.
+func (q *queue) findEpisodes(v *scopedCall, queued []marker) (seen graphState, err error) {
 	if v.hasBolt {
 		seen.found, err = v.boltNamed(namesOf(queued))
 		for i := range queued {
@@ -165,9 +165,9 @@ func (q *queue) allEpisodes(v *scopedCall, queued ...marker) ([]item, error) {
 	return q.episodes(v, most+slack)
 }
 
-// blind reports whether a turn's time is in the future, beyond the list of its episodes.
-func (q *queue) blind(v *scopedCall, m *marker) bool {
-	return !v.hasBolt && !q.own && m.eventMS > millis(v.Now)
+// hiddenFromList reports whether a turn's time is in the future, beyond the list of its episodes.
+func (q *queue) hiddenFromList(v *scopedCall, m *marker) bool {
+	return !v.hasBolt && !q.perGroup && m.eventMS > millis(v.Now)
 }
 
 // judge groups the turns by state and summarises them.
@@ -182,10 +182,10 @@ func (q *queue) judge(v *scopedCall, queued []marker, seen graphState, answer *a
 	ids := &answer.EventIDs
 	for i := range queued {
 		m := &queued[i]
-		j.counted(seen.found[m.name])
+		j.countCopies(seen.found[m.name])
 		switch {
 		case seen.found[m.name].copies > 0:
-		case q.blind(v, m):
+		case q.hiddenFromList(v, m):
 			ids.Unknown = append(ids.Unknown, m.name)
 		case m.seq < lastSeen:
 			ids.Lost = append(ids.Lost, m.name)
@@ -214,7 +214,7 @@ func (q *queue) stall(v *scopedCall, since int64, answer *abi.BackendReadiness) 
 	}
 	status := abi.ReadinessDegraded
 	answer.StalledSince = stampMS(since)
-	if v.hasBolt || q.own {
+	if v.hasBolt || q.perGroup {
 		answer.Warnings = append(answer.Warnings,
 			"ingest_stalled: nothing was ingested for "+sdk.Itoa(idle/1000)+" s: the ingest worker is presumed dead, "+
 				"or its LLM provider failing. See the server's log; a REST service must be restarted, "+
@@ -241,7 +241,7 @@ func (q *queue) findEvent(v *scopedCall, want, last marker) (*abi.FindEventAnswe
 	if last.name != "" && last.name != want.name {
 		ask = append(ask, last)
 	}
-	seen, err := q.look(v, ask)
+	seen, err := q.findEpisodes(v, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func (q *queue) findEvent(v *scopedCall, want, last marker) (*abi.FindEventAnswe
 	switch {
 	case n.copies > 0:
 		return &abi.FindEventAnswer{Found: "present", NativeIDs: n.uuids}, nil
-	case q.blind(v, &want):
+	case q.hiddenFromList(v, &want):
 		return &abi.FindEventAnswer{Found: "unknown"}, nil
 	case want.overtaken(last, seen.found):
 		return &abi.FindEventAnswer{Found: "absent"}, nil
@@ -297,7 +297,7 @@ func (q *queue) drained(v *scopedCall) (string, error) {
 	if err != nil || !has {
 		return drained, err
 	}
-	seen, err := q.look(v, []marker{last})
+	seen, err := q.findEpisodes(v, []marker{last})
 	if err != nil {
 		return "", err
 	}
@@ -308,7 +308,7 @@ func (q *queue) drained(v *scopedCall) (string, error) {
 		return "", err
 	case there:
 		return drained, nil
-	case q.blind(v, &last):
+	case q.hiddenFromList(v, &last):
 		return "the last one lies in the server's future, where the REST service does not list it", nil
 	case millis(v.Now)-max(last.sentMS, seen.newestMS) <= v.stallMS:
 		return draining, nil
@@ -346,14 +346,14 @@ func (q *queue) inventory(v *scopedCall, answer *abi.Inventory) error {
 	if v.hasBolt {
 		there, err = v.boltKinds(last.name, answer)
 	} else {
-		there, err = q.listed(v, answer)
+		there, err = q.countListed(v, answer)
 	}
 	answer.Quiescent = !has || there[last.name].copies > 0
 	return err
 }
 
-// listed counts the episodes that the server lists.
-func (q *queue) listed(v *scopedCall, answer *abi.Inventory) (map[string]storedTurn, error) {
+// countListed counts the episodes that the server lists.
+func (q *queue) countListed(v *scopedCall, answer *abi.Inventory) (map[string]storedTurn, error) {
 	episodes, err := q.allEpisodes(v)
 	there := map[string]storedTurn{}
 	for i := range episodes {

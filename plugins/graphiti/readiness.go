@@ -8,7 +8,7 @@ import (
 // readiness checks which of the queued turns have become episodes: on REST and MCP by the contents of the graph
 // (queue.go), on core also by the gateway's jobs.
 func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (j *verdict) pending(m *marker) {
 	}
 }
 
-// counted records whether an event was stored twice.
-func (j *verdict) counted(n storedTurn) {
+// countCopies records whether an event was stored twice.
+func (j *verdict) countCopies(n storedTurn) {
 	if n.copies > 1 {
 		j.copies++
 	}
@@ -68,7 +68,7 @@ func (j *verdict) close() {
 
 // findEvent checks whether a turn has become an episode. It reports absent only if the turn can no longer arrive.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}

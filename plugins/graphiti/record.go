@@ -5,12 +5,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent gives a turn to Graphiti. Behind its own servers the receipt always says queued: only the graph shows
-// whether the turn was processed. On core it says committed, with what was stored, or queued where receipts: queued is
-// configured.
+// recordEvent sends a turn to Graphiti. With its own servers the receipt always says queued, because only the graph
+// shows whether the turn was processed. On core it says committed, with what was stored, or queued if receipts: queued
+// is configured.
 //
-// Errors: invalid_argument for a time that Graphiti cannot have; what the server answers. An error may leave the turn
-// queued: find_event looks.
+// Errors: invalid_argument for a time that Graphiti cannot store; those of the server. The turn may be queued despite
+// an error: find_event checks.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	answer, err := recordEvents(c, &abi.EventBatch{Events: []abi.MemoryEvent{*e}})
 	if err != nil {
@@ -25,7 +25,7 @@ func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 // recordEvents sends turns to Graphiti in order: on REST all in one request, on MCP and core one after another.
 // add_episode_bulk is used only on core with bulk: native.
 func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -75,15 +75,15 @@ func oneByOne(turns []turn, send func(i int) (*abi.WriteReceipt, error)) []abi.R
 	for i := range turns {
 		receipt, err := send(i)
 		if err != nil {
-			return append(append(list[:i], failed(turns[i:i+1], err)...), failed(turns[i+1:], notSent(err))...)
+			return append(append(list[:i], failAll(turns[i:i+1], err)...), failAll(turns[i+1:], notSent(err))...)
 		}
 		list[i].Receipt = receipt
 	}
 	return list
 }
 
-// failed sets the outcome of turns that failed together.
-func failed(turns []turn, err error) []abi.ReceiptOrError {
+// failAll sets the outcome of turns that failed together.
+func failAll(turns []turn, err error) []abi.ReceiptOrError {
 	list := make([]abi.ReceiptOrError, len(turns))
 	for i := range turns {
 		list[i] = abi.ReceiptOrError{EventID: turns[i].name, Error: abi.AsError(err)}
@@ -98,8 +98,8 @@ func notSent(err error) error {
 	return e
 }
 
-// queued returns the receipt of a queued turn.
-func (v *scopedCall) queued(m marker, operation string) *abi.WriteReceipt {
+// queuedReceipt returns the receipt of a queued turn.
+func (v *scopedCall) queuedReceipt(m marker, operation string) *abi.WriteReceipt {
 	t := v.writeTrace(operation)
 	t.Consistency = "queued"
 	return &abi.WriteReceipt{EventID: m.name, Status: abi.StatusQueued, NativeIDsKind: abi.NativeIDsNone,

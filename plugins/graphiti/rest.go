@@ -12,7 +12,7 @@ type restService struct{ queue }
 
 func newREST() *restService {
 	s := &restService{queue{signal: "episodes listed by GET /episodes",
-		keeps: "entities and their summaries: the REST service removes none"}}
+		unremovable: "entities and their summaries: the REST service removes none"}}
 	s.server = s
 	return s
 }
@@ -61,25 +61,25 @@ func (s *restService) add(v *scopedCall, turns []turn, seq int64) []abi.ReceiptO
 			field{"source_description", sdk.Text(t.about)}, field{"content", sdk.Text(t.content)})
 	}
 	body := object(field{"group_id", sdk.Text(v.group)}, field{"messages", array(messages...)})
-	err := s.done(v, abi.HTTPRequest{Route: "rest_messages", TimeoutMS: queueMS}, body)
+	err := s.sendCommand(v, abi.HTTPRequest{Route: "rest_messages", TimeoutMS: queueMS}, body)
 	if err != nil {
-		return failed(turns, err)
+		return failAll(turns, err)
 	}
 	return oneByOne(turns, func(i int) (*abi.WriteReceipt, error) {
-		return v.queued(v.mark(&turns[i], seq+int64(i)+1), "POST /messages"), nil
+		return v.queuedReceipt(v.mark(&turns[i], seq+int64(i)+1), "POST /messages"), nil
 	})
 }
 
-// done sends a request whose success is {"message": ..., "success": true}. Any other answer is an error.
-func (s *restService) done(v *scopedCall, r abi.HTTPRequest, body []byte) error {
-	said, err := v.http(r, body)
+// sendCommand sends a request whose success is {"message": ..., "success": true}. Any other answer is an error.
+func (s *restService) sendCommand(v *scopedCall, r abi.HTTPRequest, body []byte) error {
+	reply, err := v.http(r, body)
 	if err != nil {
 		return err
 	}
 	success := false
-	err = answer(r.Route, said, fields{{"success", &success}})
+	err = answer(r.Route, reply, fields{{"success", &success}})
 	if err == nil && !success {
-		err = unusable(r.Route, "none that says success", said)
+		err = unusable(r.Route, "none that says success", reply)
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (s *restService) episodes(v *scopedCall, most int64) (found []item, err err
 // clear removes a group's facts, entities and episodes, one by one on the server; safe to repeat: DELETE
 // /group/{group_id}.
 func (s *restService) clear(v *scopedCall) error {
-	return s.done(v, abi.HTTPRequest{Route: "rest_delete_group", Params: v.path("", "")}, nil)
+	return s.sendCommand(v, abi.HTTPRequest{Route: "rest_delete_group", Params: v.path("", "")}, nil)
 }
 
 func (s *restService) remove(v *scopedCall, kind, uuid string) (operation, warning string, err error) {
@@ -128,7 +128,7 @@ func (s *restService) remove(v *scopedCall, kind, uuid string) (operation, warni
 		warning = "facts_remain: the REST service removes the episode alone; its facts stay, with a source that is gone"
 	}
 	params := map[string]string{"uuid": uuid}
-	return "DELETE", warning, s.done(v, abi.HTTPRequest{Route: "rest_delete_" + kind, Params: params}, nil)
+	return "DELETE", warning, s.sendCommand(v, abi.HTTPRequest{Route: "rest_delete_" + kind, Params: params}, nil)
 }
 
 func (s *restService) provenance(p *origins, _ *abi.ProvenanceRequest) error {

@@ -11,12 +11,12 @@ import (
 // all that either server offers; on core by the configured recipe or search configuration. Superseded facts come with
 // the others and may rank above their successors; they are marked, not dropped.
 //
-// In: max_items cuts what is shown; the servers always get the configured max_facts, the gateway the smaller of the
+// In: max_items limits what is shown; the servers always get the configured max_facts, the gateway the smaller of the
 // two.
-// Out: raw is the search's answer, then entities (search_nodes) and the episodes behind the facts (bolt, core) where
-// configured. Scores are the reranker's own, on core alone, where they belong to the items.
+// Out: raw is the search's answer, then, if configured, entities (search_nodes) and the facts' episodes (bolt, core).
+// Only core returns scores, those of the reranker.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 		}
 	}
 	if found.count() == 0 {
-		err = v.emptied(t)
+		err = v.explainEmpty(t)
 		if err != nil {
 			return nil, err
 		}
@@ -50,9 +50,9 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return &abi.RetrieveResult{Raw: found.raw, FormattedContext: fitted.Text, Evidence: evidence, Trace: t}, nil
 }
 
-// emptied returns a state and a warning if nothing was found because the graph is empty although turns were recorded: a
-// database that was restarted without its data returns the same answers as an empty one.
-func (v *scopedCall) emptied(t *abi.Trace) error {
+// explainEmpty returns a state and a warning if nothing was found because the graph is empty although turns were
+// recorded: a database that was restarted without its data returns the same answers as an empty one.
+func (v *scopedCall) explainEmpty(t *abi.Trace) error {
 	last, has, err := v.readLast()
 	if err != nil || !has {
 		return err
@@ -141,8 +141,8 @@ func (v *scopedCall) labels(r *abi.RetrieveRequest, t *abi.Trace) {
 	}
 }
 
-// given returns those of the request's filters that have one of the names.
-func given(r *abi.RetrieveRequest, names ...string) (list []field) {
+// filtersNamed returns those of the request's filters that have one of the names.
+func filtersNamed(r *abi.RetrieveRequest, names ...string) (list []field) {
 	for _, name := range names {
 		value := r.Filters[name]
 		if len(value) > 0 {
@@ -158,9 +158,9 @@ func (f *results) explain(v *scopedCall, budget abi.ContextBudget, fitted sdk.Fi
 	count := f.count()
 	t.RetrievedCount = sdk.Ptr(int64(count))
 	sdk.Put(&t.Details, "items_shown", sdk.Number(int64(fitted.End-fitted.First)))
-	sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: f.limitHow, Sent: sdk.Ptr(f.limit),
+	sdk.Put(&t.BudgetApplied, "max_items", abi.BudgetUse{How: f.limitOrigin, Sent: sdk.Ptr(f.limit),
 		Received: sdk.Ptr(int64(count)), Shown: sdk.Ptr(int64(fitted.End - fitted.First))})
-	if budget.MaxItems != nil && f.limitHow == "fixed" && *budget.MaxItems > f.limit {
+	if budget.MaxItems != nil && f.limitOrigin == "fixed" && *budget.MaxItems > f.limit {
 		t.Warnings = append(t.Warnings, "max_facts_fixed: the configuration asks Graphiti for "+sdk.Itoa(f.limit)+
 			" facts, always; raise max_facts for more")
 	}

@@ -7,7 +7,7 @@ import (
 
 // setupScope checks the connection to the graph. It creates nothing: a group exists only through its data.
 func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 
 // resetScope removes the group. What a server writes later from its queue goes into the old generation's group.
 func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 
 // inventory counts what the group holds, and says whether the surface could list all of it.
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
-	v, err := visiting(c)
+	v, err := openCall(c)
 	if err != nil {
 		return nil, err
 	}

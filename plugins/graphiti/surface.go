@@ -56,7 +56,7 @@ type scopedCall struct {
 	group string
 }
 
-func visiting(c *sdk.Call) (*scopedCall, error) {
+func openCall(c *sdk.Call) (*scopedCall, error) {
 	s, err := settingsOf(c)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (v *scopedCall) http(r abi.HTTPRequest, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e := refused(r.Route, head, answer); e != nil {
+	if e := statusError(r.Route, head, answer); e != nil {
 		err = e
 	}
 	return answer, err

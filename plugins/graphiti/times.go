@@ -32,8 +32,8 @@ type graphTime struct {
 	// keeps the type's methods, String and its time zones included.
 	micros int64
 	text   string
-	// given: the backend has a value.
-	given bool
+	// isSet: the backend has a value.
+	isSet bool
 }
 
 // momentOf parses the formats of the servers and of Java: 2025-03-01T09:30:00Z[UTC].
@@ -42,7 +42,7 @@ func momentOf(s string) graphTime {
 	t, err := abi.ParseTime(s)
 	t = t.UTC()
 	if err != nil || !inCalendar(t) {
-		return graphTime{given: s != ""}
+		return graphTime{isSet: s != ""}
 	}
 	if local, ok := strings.CutSuffix(s, "+00:00"); ok {
 		s = local + "Z"

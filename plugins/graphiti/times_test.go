@@ -62,7 +62,7 @@ func TestMomentsAreInUTCOrHaveNoText(t *testing.T) {
 	} {
 		assert.Equal(t, want, momentText(given))
 	}
-	assert.False(t, momentOf("").given)
+	assert.False(t, momentOf("").isSet)
 	for _, other := range []string{"2025-03-01", "2025-03-01T09:30:00", "2025-03-01T09:30:00.Z", "2025-00-01T09:30:00Z",
 		"2025-13-01T09:30:00Z",
 		"2025-03-00T09:30:00Z", "2025-02-29T09:30:00Z", "2025-03-01T24:30:00Z", "2025-03-01T09:60:00Z",
@@ -72,7 +72,7 @@ func TestMomentsAreInUTCOrHaveNoText(t *testing.T) {
 		"0000-05-01T00:00:00Z", "9999-12-31T23:59:59-01:00"} {
 		m := momentOf(other)
 		assert.Empty(t, m.text, other)
-		assert.True(t, m.given, other)
+		assert.True(t, m.isSet, other)
 	}
 }
 

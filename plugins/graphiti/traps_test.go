@@ -23,7 +23,7 @@ import (
 
 func TestTrap1NoUUIDIsEverSent(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, _ providerSetup) {
-		r.tell(turnOn(1, "e1", "I prefer window seats."))
+		r.recordAll(turnOn(1, "e1", "I prefer window seats."))
 		for _, q := range r.Sent {
 			assert.NotContains(t, q.Body, `"uuid"`)
 		}
@@ -43,14 +43,14 @@ func TestTrap2WhatCannotBeProcessedIsRefusedBeforeItIsSent(t *testing.T) {
 		found := "12A is free"
 		e.Messages = []abi.Message{{Role: abi.RoleTool, Name: "search", ToolCallID: "call_1", Content: &found},
 			{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "call_2", Name: "book", Arguments: `{"seat":1}`}}}}
-		r.tell(e, turnOn(2, "e3", "I prefer window seats."))
+		r.recordAll(e, turnOn(2, "e3", "I prefer window seats."))
 		assert.Equal(t, abi.ReadinessReady, r.ready().Status, "the worker lives")
 	})
 }
 
 func TestTrap3MaxFactsIsOneConstantAndIngestionKeepsItsCandidates(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, u providerSetup) {
-		r.tell(turnOn(1, "e1", "I prefer window seats on business trips."))
+		r.recordAll(turnOn(1, "e1", "I prefer window seats on business trips."))
 		for _, most := range []int64{0, 1, 500} {
 			r.askFor(&abi.RetrieveRequest{Query: "seats", Scope: scope, SessionID: "new",
 				Budget: abi.ContextBudget{MaxItems: &most}})
@@ -62,16 +62,16 @@ func TestTrap3MaxFactsIsOneConstantAndIngestionKeepsItsCandidates(t *testing.T) 
 		for _, body := range r.sentBy(route) {
 			assert.Contains(t, body, `"max_facts":20`)
 		}
-		r.tell(turnOn(20, "e2", "I now prefer aisle seats on business trips."))
+		r.recordAll(turnOn(20, "e2", "I now prefer aisle seats on business trips."))
 		require.Equal(t, abi.ReadinessReady, r.ready().Status)
 		assert.Contains(t, r.ask("seats").FormattedContext,
 			"SUPERSEDED: valid 2025-03-01T09:30:00Z to 2025-03-20T09:30:00Z")
 	})
 	t.Run("control: a search with max_facts 0 between them keeps the old fact open for good", func(t *testing.T) {
 		r := plug(t, providerSetup{surfaceREST, false}, "")
-		r.tell(turnOn(1, "e1", "I prefer window seats on business trips."))
+		r.recordAll(turnOn(1, "e1", "I prefer window seats on business trips."))
 		post(t, r.fake.REST(), "/search", `{"group_ids":["`+pageGroup+`"],"query":"seats","max_facts":0}`)
-		r.tell(turnOn(20, "e2", "I now prefer aisle seats on business trips."))
+		r.recordAll(turnOn(20, "e2", "I now prefer aisle seats on business trips."))
 		assert.NotContains(t, r.ask("seats").FormattedContext, "SUPERSEDED")
 	})
 	_, err := parseSettings(&abi.GuestConfig{Config: abi.Raw(`{"url":"http://h:1","surface":"rest","max_facts":9}`)})
@@ -90,7 +90,7 @@ func post(t *testing.T, h http.Handler, path, body string) string {
 
 func TestTrap4LongAndBlankQueries(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, u providerSetup) {
-		r.tell(turnOn(1, "e1", "I prefer window seats on business trips."))
+		r.recordAll(turnOn(1, "e1", "I prefer window seats on business trips."))
 		for name, query := range map[string]string{
 			"500 words":        "seats " + strings.Repeat("filler ", 499),
 			"1500 lines":       "seats\n" + strings.Repeat("filler\n", 1500),
@@ -100,7 +100,7 @@ func TestTrap4LongAndBlankQueries(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				assert.NotEmpty(t, r.ask(query).Evidence)
-				sent := r.sent().Body
+				sent := r.lastRequest().Body
 				assert.Less(t, len(sent), 4000)
 			})
 		}
@@ -114,15 +114,15 @@ func TestTrap4LongAndBlankQueries(t *testing.T) {
 	})
 }
 
-// sent returns the last request.
-func (r *rig) sent() sdktest.Request { return r.Sent[len(r.Sent)-1] }
+// lastRequest returns the last request.
+func (r *rig) lastRequest() sdktest.Request { return r.Sent[len(r.Sent)-1] }
 
 func TestTrap5TimesHaveAZoneAndTheFutureIsBlindOnREST(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		e := turnOn(1, "future", "I like moon travel.")
 		e.Timestamp = "2031-01-01T01:00:00+01:00"
-		r.tell(e)
-		assert.Contains(t, r.sent().Body, `"2031-01-01T00:00:00Z"`)
+		r.recordAll(e)
+		assert.Contains(t, r.lastRequest().Body, `"2031-01-01T00:00:00Z"`)
 		answer := r.ready()
 		if u == (providerSetup{surfaceREST, false}) {
 			assert.Equal(t, abi.ReadinessUnknown, answer.Status)
@@ -151,7 +151,7 @@ func TestTrap6HealthLooksBehindTheHealthRoutes(t *testing.T) {
 func TestTrap7OneFailedJob(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.fake.FailExtraction(1)
-		r.tell(turnOn(1, "lost", "I like rowing."), turnOn(2, "next", "I like running."))
+		r.recordAll(turnOn(1, "lost", "I like rowing."), turnOn(2, "next", "I like running."))
 		answer := r.ready()
 		if u.surface == surfaceMCP { // exactly that event is gone
 			assert.Equal(t, abi.ReadinessFailed, answer.Status)
@@ -163,7 +163,7 @@ func TestTrap7OneFailedJob(t *testing.T) {
 		assert.ElementsMatch(t, []string{"lost", "next"}, answer.EventIDs.Pending)
 		// The operator restarts the service. Both jobs are lost with its queue; a later event reveals it.
 		r.fake.Restart()
-		r.tell(turnOn(3, "after", "I like cycling."))
+		r.recordAll(turnOn(3, "after", "I like cycling."))
 		answer = r.ready()
 		assert.Equal(t, abi.ReadinessFailed, answer.Status)
 		assert.ElementsMatch(t, []string{"lost", "next"}, answer.EventIDs.Lost)
@@ -173,7 +173,7 @@ func TestTrap7OneFailedJob(t *testing.T) {
 func TestTrap8AnotherScopesBacklogIsNoStall(t *testing.T) {
 	r := plug(t, providerSetup{surfaceREST, true}, "")
 	r.fake.Hold(true)
-	r.tell(turnOn(1, "mine", "I like rowing."))
+	r.recordAll(turnOn(1, "mine", "I like rowing."))
 	other := abi.MemoryScope{RunID: "bulk", PersonaID: "p"}
 	r.later(200 * time.Second)
 	// Another scope's episode is being started: the shared queue is busy, not dead.
@@ -186,7 +186,7 @@ func TestTrap8AnotherScopesBacklogIsNoStall(t *testing.T) {
 
 	busy := graphState{found: map[string]storedTurn{}, newestMS: r.clock.UnixMilli() - 1000}
 	answer := &abi.BackendReadiness{}
-	v, err := visiting(r.Call(abi.OpReadiness, scope))
+	v, err := openCall(r.Call(abi.OpReadiness, scope))
 	require.NoError(t, err)
 	newREST().judge(v, []marker{{seq: 1, sentMS: r.clock.UnixMilli() - 300_000, name: "mine"}}, busy, answer)
 	assert.Equal(t, abi.ReadinessPending, answer.Status, "an episode of any scope within stall_s means busy")
@@ -219,7 +219,7 @@ func TestTrap9ABatchIsOneRequestOnREST(t *testing.T) {
 
 func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, u providerSetup) {
-		r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips. I want to learn Italian seats someday."),
+		r.recordAll(turnOn(1, "ev-1", "I prefer window seats on business trips. I want to learn Italian seats someday."),
 			turnOn(20, "ev-2", "I now prefer aisle seats on business trips."))
 		result := r.ask("seats on business trips")
 		require.Len(t, result.Evidence, 3)
@@ -249,7 +249,7 @@ func TestTrap10SupersededAndUndatedFactsAreLabelledNotDropped(t *testing.T) {
 
 func TestTrap11NoScoreIsInventedAndNothingFoundIsEmpty(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, _ providerSetup) {
-		r.tell(turnOn(1, "e1", "I prefer window seats."))
+		r.recordAll(turnOn(1, "e1", "I prefer window seats."))
 		result := r.ask("seats")
 		require.NotEmpty(t, result.Evidence)
 		assert.Nil(t, result.Evidence[0].Score)
@@ -262,7 +262,7 @@ func TestTrap11NoScoreIsInventedAndNothingFoundIsEmpty(t *testing.T) {
 
 func TestTrap12AnEpisodeNamesTheFactsItClosedToo(t *testing.T) {
 	r := plug(t, providerSetup{surfaceMCP, true}, "")
-	r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips."),
+	r.recordAll(turnOn(1, "ev-1", "I prefer window seats on business trips."),
 		turnOn(20, "ev-2", "I now prefer aisle seats on business trips."))
 	p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance,
 		&abi.ProvenanceRequest{Scope: scope, EventID: "ev-2"})
@@ -324,7 +324,7 @@ func TestTrap15LongLabelsAreCut(t *testing.T) {
 
 func TestTrap16MCPSessions(t *testing.T) {
 	r := plug(t, providerSetup{surfaceMCP, false}, "")
-	r.tell(turnOn(1, "e1", "I prefer window seats."))
+	r.recordAll(turnOn(1, "e1", "I prefer window seats."))
 	r.ask("seats")
 	assert.Equal(t, 1, r.fake.Sessions())
 	for _, q := range r.Sent {
@@ -390,11 +390,11 @@ func TestTrap17StatementsAreFixedScopedAndReadOnly(t *testing.T) {
 func TestTrap18ARestartThatLosesTheQueueShows(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.fake.Hold(true)
-		r.tell(turnOn(1, "gone", "I like rowing."))
+		r.recordAll(turnOn(1, "gone", "I like rowing."))
 		r.fake.Restart()
 		r.fake.Hold(false)
 		assert.Equal(t, abi.ReadinessPending, r.ready().Status, "nothing on the wire tells of it")
-		r.tell(turnOn(2, "after", "I like running."))
+		r.recordAll(turnOn(2, "after", "I like running."))
 		answer := r.ready()
 		assert.Equal(t, abi.ReadinessFailed, answer.Status)
 		assert.Equal(t, []string{"gone"}, answer.EventIDs.Lost)
@@ -404,7 +404,7 @@ func TestTrap18ARestartThatLosesTheQueueShows(t *testing.T) {
 func TestTrap19ADeadWorkerIsPresumedNeverKnown(t *testing.T) {
 	each(t, func(t *testing.T, r *rig, u providerSetup) {
 		r.fake.Hold(true)
-		r.tell(turnOn(1, "e1", "I like rowing."))
+		r.recordAll(turnOn(1, "e1", "I like rowing."))
 		r.later(119 * time.Second)
 		require.Equal(t, abi.ReadinessPending, r.ready().Status)
 		r.later(2 * time.Second)
@@ -446,20 +446,20 @@ func TestTrap20ASessionOfAnErrorIsNotAdopted(t *testing.T) {
 func TestTrap21BackDatedTurnsAreSeenBecauseAllAreAskedFor(t *testing.T) {
 	r := plug(t, providerSetup{surfaceREST, false}, "")
 	for i := range 30 {
-		r.tell(turnOn(28-i%20, fmt.Sprint("e", i), fmt.Sprintf("I like sport%d.", i)))
+		r.recordAll(turnOn(28-i%20, fmt.Sprint("e", i), fmt.Sprintf("I like sport%d.", i)))
 	}
 	old := turnOn(1, "back-dated", "I like rowing.")
 	old.Timestamp = "1999-01-01T00:00:00Z"
-	r.tell(old)
+	r.recordAll(old)
 	assert.Equal(t, abi.ReadinessReady, r.ready().Status)
-	assert.Equal(t, fmt.Sprint(31+slack), r.sent().Query[0].Value)
+	assert.Equal(t, fmt.Sprint(31+slack), r.lastRequest().Query[0].Value)
 }
 
 func TestTrap22DeletingAnEpisodeLeavesDanglingSourcesOnREST(t *testing.T) {
 	for _, u := range []providerSetup{{surfaceREST, true}, {surfaceMCP, true}} {
 		t.Run(u.String(), func(t *testing.T) {
 			r := plug(t, u, "")
-			r.tell(turnOn(1, "ev-1", "I prefer window seats on business trips."))
+			r.recordAll(turnOn(1, "ev-1", "I prefer window seats on business trips."))
 			fact := r.ask("seats").Evidence[0].NativeID
 			p, err := sdktest.Do(r.Host, abi.OpProvenance, scope, provenance,
 				&abi.ProvenanceRequest{Scope: scope, NativeID: fact})
@@ -485,7 +485,7 @@ func TestTrap22DeletingAnEpisodeLeavesDanglingSourcesOnREST(t *testing.T) {
 
 func TestOldReleasesAndLaterOnes(t *testing.T) {
 	r := plug(t, providerSetup{surfaceREST, false}, "")
-	r.tell(turnOn(1, "ev-1", "I prefer window seats."))
+	r.recordAll(turnOn(1, "ev-1", "I prefer window seats."))
 	assert.NotContains(t, r.ask("seats").FormattedContext, "from episodes", "0.29.3 does not tell them on REST")
 	head := graphiti.New(graphiti.Options{Head: true})
 	post(t, head.REST(), "/messages",
@@ -512,7 +512,7 @@ func TestAnOutageIsNeverAnEmptyResult(t *testing.T) {
 	for name, rig := range rigs {
 		t.Run(name, func(t *testing.T) {
 			r := rig()
-			r.say(1, "e1", "I prefer window seats.")
+			r.recordTurn(1, "e1", "I prefer window seats.")
 			require.Equal(t, abi.ReadinessReady, r.ready().Status)
 			require.NotEmpty(t, r.ask("seats").Evidence)
 			for outage, set := range map[string]func(bool){"database": r.fake.DatabaseDown,
@@ -533,10 +533,10 @@ func TestAnOutageIsNeverAnEmptyResult(t *testing.T) {
 			r.later(200 * time.Second)
 			lost := r.ask("seats")
 			assert.Equal(t, abi.ResultDegraded, lost.Trace.ResultState)
-			assert.True(t, r.warned(lost.Trace.Warnings, "store_empty"), lost.Trace.Warnings)
-			r.say(2, "e2", "I like tea.")
+			assert.True(t, r.hasWarning(lost.Trace.Warnings, "store_empty"), lost.Trace.Warnings)
+			r.recordTurn(2, "e2", "I like tea.")
 			require.NotEmpty(t, r.ask("tea").Evidence)
-			assert.False(t, r.warned(r.ask("zzz unrelated").Trace.Warnings, "store_empty"))
+			assert.False(t, r.hasWarning(r.ask("zzz unrelated").Trace.Warnings, "store_empty"))
 		})
 	}
 }

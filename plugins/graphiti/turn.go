@@ -47,11 +47,11 @@ func (s *settings) turnOf(e *abi.MemoryEvent) (*turn, error) {
 		kept = append(kept, *m)
 		roleType, role := speaker(m, e)
 		if t != nil {
-			t.content += "\n" + role + "(" + roleType + "): " + spoken(m)
+			t.content += "\n" + role + "(" + roleType + "): " + messageText(m)
 			continue
 		}
 		t = &turn{name: e.EventID, roleType: roleType, role: role, at: at, atMS: atMS, about: about(e),
-			content: spoken(m), session: e.SessionID}
+			content: messageText(m), session: e.SessionID}
 		if s.labelSentence {
 			t.content = sentence(e) + t.content
 		}
@@ -96,8 +96,8 @@ func speaker(m *abi.Message, e *abi.MemoryEvent) (roleType, label string) {
 	return roleType, cutText(sdk.OneLine(label), labelMax)
 }
 
-// spoken returns a message's text with its tool calls, or with the call that it answers.
-func spoken(m *abi.Message) string {
+// messageText returns a message's text with its tool calls, or with the call that it answers.
+func messageText(m *abi.Message) string {
 	text := ""
 	if m.ToolCallID != "" {
 		text = "[" + sdk.OneLine(m.ToolCallID) + "] "

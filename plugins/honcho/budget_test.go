@@ -19,7 +19,7 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.Profile = abi.ProfileSourceDesign
 	b.setup(t)
-	b.tell(t, "s-long", 13)
+	b.recordTurns(t, "s-long", 13)
 	b.Sent = nil
 	b.mustAsk(t, "cat", func(r *abi.RetrieveRequest) {
 		r.SessionID, r.Budget.MaxTokens, r.Budget.MaxItems = "s-long", new(int64(20_000)), new(int64(5))
@@ -89,7 +89,7 @@ func TestHowManyConclusionsAreAskedFor(t *testing.T) {
 func TestConclusionsThatCameAreCountedAlone(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)
-	b.tell(t, "s-new", 10)
+	b.recordTurns(t, "s-new", 10)
 	b.pass(time.Minute)
 	b.AskItems = 7
 	result := b.mustAsk(t, "cat", func(r *abi.RetrieveRequest) { r.Budget.MaxTokens = new(int64(4000)) })

@@ -118,12 +118,12 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 // one that the manifest's declarations see as read.
 func (s *settings) choose(context *bool) error {
 	if context != nil {
-		older, said := readSearch, "false"
+		older, value := readSearch, "false"
 		if *context {
-			older, said = readContext, "true"
+			older, value = readContext, "true"
 		}
 		if s.read != older {
-			return errors.New("context: " + said + " is an older word for read: " + older + ", and read is " + s.read +
+			return errors.New("context: " + value + " is an older word for read: " + older + ", and read is " + s.read +
 				": remove context, and write the read that you mean")
 		}
 	}

@@ -31,7 +31,7 @@ func builtin(t testing.TB) []byte {
 // TestConformance runs the kit against the fake in every mode of its deriver in which a server is usable.
 func TestConformance(t *testing.T) {
 	quick := fake.Mood{Flush: true, RowDelay: 300 * time.Millisecond, WorkDelay: 2 * time.Second, PurgeDelay: time.Second}
-	for _, mood := range []struct {
+	for _, variant := range []struct {
 		name  string
 		mood  fake.Mood
 		block string
@@ -47,24 +47,24 @@ func TestConformance(t *testing.T) {
 		{"the model answers", quick, `,"read":"chat"`, true},
 		{"peers with names", quick, `,"peer_names":{"users":{"p":"Alice"},"assistant":"Bot"}`, true},
 	} {
-		t.Run(mood.name, func(t *testing.T) {
+		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
-			if mood.long {
+			if variant.long {
 				brief.Skip(t)
 			}
-			if mood.name != "flush" {
+			if variant.name != "flush" {
 				brief.Leave(t)
 			}
 			clock := new(timelapse.Clock)
-			backend := fake.New(fake.Options{Mood: mood.mood, Now: clock.Now})
+			backend := fake.New(fake.Options{Mood: variant.mood, Now: clock.Now})
 			server := httptest.NewServer(backend)
 			t.Cleanup(server.Close)
 			conformance.TestWith(t, conformance.Target{
 				Provider: host.ProviderConfig{Name: "honcho", Module: builtin(t),
-					Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, mood.block))}},
+					Block: abi.Raw(fmt.Sprintf(`{"url":%q%s}`, server.URL, variant.block))}},
 				conformance.Options{CacheDir: testcache.Dir(), Now: clock.Now, Pause: clock.Pause})
 			left := backend.Workspaces()
-			if strings.Contains(mood.block, "fixed_workspace") {
+			if strings.Contains(variant.block, "fixed_workspace") {
 				left = nil // it belongs to the operator
 			}
 			assert.Empty(t, left, "the kit leaves no workspace behind")

@@ -14,10 +14,10 @@ import (
 // yet. The host calls again until they are gone.
 const forgettingKey = "forgetting"
 
-// forget deletes sessions that forgotten events alone fill, with what was concluded in them, and conclusions by their
-// id. Honcho deletes no single message, so a session that has other events too stays as it is, and is named.
+// forget deletes sessions that contain only forgotten events, with their conclusions, and conclusions by id. Honcho
+// cannot delete a single message, so a session that contains other events too is not changed, and the receipt names it.
 //
-// Out: in_progress until the deriver has purged the sessions: before that their messages are still searched.
+// Out: in_progress until the deriver has purged the sessions: until then a search still finds their messages.
 // Errors: Honcho's own, typed.
 func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	out := &abi.ForgetReceipt{Status: abi.ForgetInProgress, DerivedMayRemain: []string{},
@@ -32,7 +32,7 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	if purged, err := b.purged(deleted); err != nil || !purged {
 		return out, err
 	}
-	m, err := b.meant(r)
+	m, err := b.findTargets(r)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 		if gone {
 			out.Removed["conclusion"] = append(out.Removed["conclusion"], id)
 		} else {
-			m.missed = append(m.missed, id)
+			m.unmatched = append(m.unmatched, id)
 		}
 	}
 	for _, session := range m.sessions {
@@ -80,14 +80,14 @@ type forgetTargets struct {
 	sessions, mixed []string
 	// messages counts the request's messages in mixed sessions.
 	messages int
-	// missed are native ids that match nothing.
-	missed []string
+	// unmatched are native ids that match nothing.
+	unmatched []string
 	// complete: all sessions of the scope were searched.
 	complete bool
 }
 
-// meant searches the scope's sessions.
-func (b *backend) meant(r *abi.ForgetRequest) (*forgetTargets, error) {
+// findTargets searches the scope's sessions.
+func (b *backend) findTargets(r *abi.ForgetRequest) (*forgetTargets, error) {
 	m := &forgetTargets{}
 	native := b.session(r.SessionID)
 	complete, err := b.sessionsOf(func(session string) (bool, error) {
@@ -99,7 +99,7 @@ func (b *backend) meant(r *abi.ForgetRequest) (*forgetTargets, error) {
 		if len(r.EventIDs) == 0 && r.From == "" {
 			return false, nil
 		}
-		ours, others, err := b.countMeant(r, session)
+		ours, others, err := b.countTargets(r, session)
 		switch {
 		case ours > 0 && others == 0:
 			m.sessions = append(m.sessions, session)
@@ -112,8 +112,8 @@ func (b *backend) meant(r *abi.ForgetRequest) (*forgetTargets, error) {
 	return m, err
 }
 
-// countMeant counts the messages of a session that a request by events or by time covers, and the others.
-func (b *backend) countMeant(r *abi.ForgetRequest, session string) (ours, others int, err error) {
+// countTargets counts the messages of a session that a request by events or by time covers, and the others.
+func (b *backend) countTargets(r *abi.ForgetRequest, session string) (ours, others int, err error) {
 	for number := int64(1); ; number++ {
 		list, head, err := pageOf(b, request{route: "messages_list", session: session}, number, pageSize, readMessage)
 		if err != nil {
@@ -155,10 +155,10 @@ func (m *forgetTargets) report(r *abi.ForgetRequest, out *abi.ForgetReceipt) {
 		out.DerivedMayRemain = append(out.DerivedMayRemain, "sessions that were not looked through: the scope has "+
 			"more than "+sdk.Itoa(maxSessions)+", or the time was over")
 	}
-	if len(m.missed) > 0 {
+	if len(m.unmatched) > 0 {
 		out.Status = abi.ForgetPartial
 		out.DerivedMayRemain = append(out.DerivedMayRemain, "what has these ids, unless it is gone already: it is no "+
-			"session and no conclusion, and Honcho deletes no single message: "+clip(strings.Join(m.missed, ", "), 1000))
+			"session and no conclusion, and Honcho deletes no single message: "+clip(strings.Join(m.unmatched, ", "), 1000))
 	}
 }
 

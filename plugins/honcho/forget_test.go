@@ -17,7 +17,7 @@ func (b *bench) forget(t testing.TB, r abi.ForgetRequest) *abi.ForgetReceipt {
 	t.Helper()
 	r.Scope, r.Reason = scope, "asked"
 	for range 5 {
-		receipt, err := sdktest.Do(b.Host, abi.OpForget, scope, opened(forget), &r)
+		receipt, err := sdktest.Do(b.Host, abi.OpForget, scope, withBackend(forget), &r)
 		require.NoError(t, err)
 		if receipt.Status != abi.ForgetInProgress {
 			return receipt
@@ -70,7 +70,7 @@ func TestForgettingIsInProgressUntilTheSessionIsPurged(t *testing.T) {
 	for _, request := range []abi.ForgetRequest{{EventIDs: []string{"e1"}}, {EventIDs: []string{"e1"}},
 		{SessionID: "s1"}} {
 		request.Scope, request.Reason = scope, "asked"
-		receipt, err := sdktest.Do(b.Host, abi.OpForget, scope, opened(forget), &request)
+		receipt, err := sdktest.Do(b.Host, abi.OpForget, scope, withBackend(forget), &request)
 		require.NoError(t, err)
 		assert.Equal(t, abi.ForgetInProgress, receipt.Status)
 		assert.Len(t, receipt.Removed["session"], 1, "also of the earlier call")
@@ -106,7 +106,7 @@ func TestAConclusionIsForgottenByItsIDInItsScopeAlone(t *testing.T) {
 	b.mutate(t, "card_set", `{"lines":["has a cat"]}`)
 	other := abi.MemoryScope{RunID: "run1", PersonaID: "bob"}
 	request := abi.ForgetRequest{Scope: other, NativeIDs: []string{id}, Reason: "asked"}
-	receipt, err := sdktest.Do(b.Host, abi.OpForget, other, opened(forget), &request)
+	receipt, err := sdktest.Do(b.Host, abi.OpForget, other, withBackend(forget), &request)
 	require.NoError(t, err)
 	assert.Empty(t, receipt.Removed["conclusion"])
 	receipt = b.forget(t, abi.ForgetRequest{NativeIDs: []string{id}})

@@ -28,14 +28,14 @@ type section struct {
 // sectionOf returns the section of items with a heading.
 func sectionOf(heading string) section {
 	switch heading {
-	case overSummary:
+	case headSummary:
 		return section{kindSummary, heading}
-	case overPast, overConclusions, overSearch:
+	case headPast, headConclusions, headSearch:
 		return section{kindFound, heading}
-	case overMessages:
+	case headMessages:
 		return section{kindMessages, heading}
 	}
-	about := strings.TrimPrefix(strings.TrimPrefix(heading, overCard), overRepresentation)
+	about := strings.TrimPrefix(strings.TrimPrefix(heading, headCard), headRepresentation)
 	about, _, _ = strings.Cut(about, representationTimes)
 	return section{kindPerson, about}
 }
@@ -77,10 +77,10 @@ func (b *backend) format(items *results, budget abi.ContextBudget) sdk.Fitted {
 	}
 	context := sdk.ContextOf(b.config, b.Scope)
 	context.UTC = slices.ContainsFunc(blocks, func(x sdk.Block) bool { // in the representation's own text
-		return strings.HasPrefix(x.Heading, overRepresentation)
+		return strings.HasPrefix(x.Heading, headRepresentation)
 	})
 	context.Arrange = func(kept []sdk.Block) []sdk.Block {
-		messages := slices.IndexFunc(kept, func(x sdk.Block) bool { return x.Heading == overMessages })
+		messages := slices.IndexFunc(kept, func(x sdk.Block) bool { return x.Heading == headMessages })
 		if messages >= 0 {
 			slices.Reverse(kept[messages:])
 		}
@@ -92,7 +92,7 @@ func (b *backend) format(items *results, budget abi.ContextBudget) sdk.Fitted {
 // block returns one item for the prompt. Items of a representation have their time in their own text.
 func (l *line) block(e *abi.Evidence, id string) sdk.Block {
 	x := sdk.Block{Heading: l.heading, Text: sdk.Indent(e.Text)}
-	if e.Span != nil || l.heading == overChat {
+	if e.Span != nil || l.heading == headChat {
 		return x
 	}
 	x.Before, x.When = "- ", sdk.Day(e.CreatedAt)

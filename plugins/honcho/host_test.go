@@ -59,7 +59,7 @@ func TestRecordAndRetrieveTakeOneNativeCallEach(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, result.Trace.IO, 1)
 	assert.Contains(t, result.FormattedContext, "] user-alice said: My cat number")
-	assert.Contains(t, result.FormattedContext, overRepresentation+"the user", "the prose has its label")
+	assert.Contains(t, result.FormattedContext, headRepresentation+"the user", "the prose has its label")
 	for _, e := range result.Evidence {
 		assert.Nil(t, e.Score, "Honcho gives none")
 	}

@@ -18,8 +18,8 @@ type results struct {
 	lines    []line
 	// session are messages of the requesting session, in Honcho's order, until they are added after the others.
 	session []timedMessage
-	// said maps message ids to their times.
-	said map[string]string
+	// messageTimes maps message ids to their times.
+	messageTimes map[string]string
 }
 
 // timedMessage is a message, its time, and its JSON Pointer in raw.
@@ -35,15 +35,15 @@ type line struct{ heading, label string }
 
 // The headings.
 const (
-	overRepresentation  = "Honcho's representation of " // the user, or a speaker's name
+	headRepresentation  = "Honcho's representation of " // the user, or a speaker's name
 	representationTimes = "; a time in brackets is that of the latest message of the batch, UTC"
-	overCard            = "Honcho's card of " // as above
-	overSummary         = "Honcho's summary of this session, with the time of its last message"
-	overPast            = "Honcho's summaries of earlier sessions, with the time of their last message"
-	overMessages        = "Messages of this session"
-	overChat            = "Honcho's answer to the query, by its own model"
-	overConclusions     = "Conclusions that Honcho's search found, with the time of derivation"
-	overSearch          = "Messages that Honcho's search found"
+	headCard            = "Honcho's card of " // as above
+	headSummary         = "Honcho's summary of this session, with the time of its last message"
+	headPast            = "Honcho's summaries of earlier sessions, with the time of their last message"
+	headMessages        = "Messages of this session"
+	headChat            = "Honcho's answer to the query, by its own model"
+	headConclusions     = "Conclusions that Honcho's search found, with the time of derivation"
+	headSearch          = "Messages that Honcho's search found"
 )
 
 func (f *results) add(e abi.Evidence, heading, label string) {
@@ -56,7 +56,7 @@ func (f *results) add(e abi.Evidence, heading, label string) {
 //
 // Errors: isolation_breach; for unreadable items, backend in a retrieval, else invalid_argument.
 func readItems(b *backend, raw *abi.RawResult, of *retrieval) (*results, error) {
-	f := &results{backend: b, said: map[string]string{}}
+	f := &results{backend: b, messageTimes: map[string]string{}}
 	for i := range raw.Calls {
 		f.noteTimes(&raw.Calls[i])
 	}
@@ -84,7 +84,7 @@ func (f *results) noteTimes(call *abi.RawCall) {
 	for _, m := range append(wire.Items(wire.At(call.Body, "messages")), call.Body) {
 		var id, at string
 		wire.Pick(m, "id", &id, "created_at", &at)
-		f.said[id] = at
+		f.messageTimes[id] = at
 	}
 }
 
@@ -100,7 +100,7 @@ func (f *results) readCall(call *abi.RawCall, at string, of *retrieval) error {
 			}
 			e := x.evidence()
 			e.Pointer = at + "/" + sdk.Itoa(i)
-			f.add(e, overConclusions, x.level)
+			f.add(e, headConclusions, x.level)
 		}
 		return err
 	case "search", "peer_search":
@@ -109,7 +109,7 @@ func (f *results) readCall(call *abi.RawCall, at string, of *retrieval) error {
 			if of != nil && (m.workspace != of.workspace || of.shared() && m.peer != of.agent && !slices.Contains(of.people(), m.peer)) {
 				return breach(call.Route, "a message of another scope", m.raw)
 			}
-			f.addMessage(m, at+"/"+sdk.Itoa(i), overSearch)
+			f.addMessage(m, at+"/"+sdk.Itoa(i), headSearch)
 		}
 		return err
 	case "summaries":
@@ -117,11 +117,11 @@ func (f *results) readCall(call *abi.RawCall, at string, of *retrieval) error {
 	case "message": // a summary has its time
 		return nil
 	case "dialectic":
-		var said string
-		err := wire.Read(call.Body, "content", &said)
-		if said != "" {
-			e := abi.Evidence{Pointer: at + "/content", Group: readChat, NativeType: "dialectic answer", Text: said}
-			f.add(e, overChat, "")
+		var chat string
+		err := wire.Read(call.Body, "content", &chat)
+		if chat != "" {
+			e := abi.Evidence{Pointer: at + "/content", Group: readChat, NativeType: "dialectic answer", Text: chat}
+			f.add(e, headChat, "")
 		}
 		return err
 	}
@@ -167,7 +167,7 @@ func (f *results) readProse(call *abi.RawCall, at string, of *retrieval) error {
 	}
 	for i, text := range card {
 		e := abi.Evidence{Pointer: at + "/peer_card/" + sdk.Itoa(i), Group: "card", NativeType: "peer_card", Text: text}
-		f.add(e, overCard+about, "")
+		f.add(e, headCard+about, "")
 	}
 	f.addFacts(representation, at+"/peer_representation", about)
 	f.addFacts(alone, at+"/representation", about)
@@ -175,7 +175,7 @@ func (f *results) readProse(call *abi.RawCall, at string, of *retrieval) error {
 		when, _ := abi.ParseTime(m.createdAt)
 		f.session = append(f.session, timedMessage{m, when, at + "/messages/" + sdk.Itoa(i)})
 	}
-	return f.addSummary(summary, at+"/summary", overSummary)
+	return f.addSummary(summary, at+"/summary", headSummary)
 }
 
 // readSummaries reads the summaries of a session. Only the one that covers the most becomes an item.
@@ -185,7 +185,7 @@ func (f *results) readSummaries(body abi.Raw, at string) error {
 	if wire.Text(wire.At(latest, "summary_type")) == "honcho_chat_summary_long" {
 		name = "/long_summary"
 	}
-	return f.addSummary(latest, at+name, overPast)
+	return f.addSummary(latest, at+name, headPast)
 }
 
 // addSummary adds a summary with the time of the last message that it covers or, if that is not known, the time at
@@ -201,8 +201,8 @@ func (f *results) addSummary(summary abi.Raw, at, heading string) error {
 	}
 	e := abi.Evidence{Pointer: at, Group: "summary", NativeType: kind, Text: content, CreatedAt: made,
 		TimeBasis: abi.TimeDerived}
-	if said := f.said[last]; said != "" {
-		e.CreatedAt, e.UpdatedAt, e.TimeBasis = said, made, abi.TimeEvent
+	if messageTime := f.messageTimes[last]; messageTime != "" {
+		e.CreatedAt, e.UpdatedAt, e.TimeBasis = messageTime, made, abi.TimeEvent
 	}
 	f.add(e, heading, kind)
 	return nil
@@ -214,7 +214,7 @@ func (f *results) addSession() {
 	slices.Reverse(f.session)
 	slices.SortStableFunc(f.session, func(a, b timedMessage) int { return b.time.Compare(a.time) })
 	for _, m := range f.session {
-		f.addMessage(m.message, m.at, overMessages)
+		f.addMessage(m.message, m.at, headMessages)
 	}
 }
 
@@ -226,7 +226,7 @@ func (f *results) addFacts(text, at, about string) {
 		if x.at != "" {
 			e.TimeBasis = abi.TimeEvent
 		}
-		heading := overRepresentation + about + representationTimes
+		heading := headRepresentation + about + representationTimes
 		if x.section != "" {
 			heading += "\n" + x.section + ":"
 		}

@@ -81,13 +81,13 @@ func turn(id, session string, said ...string) *abi.MemoryEvent {
 
 func (b *bench) setup(t testing.TB) *abi.SetupReceipt {
 	t.Helper()
-	receipt, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+	receipt, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 	require.NoError(t, err)
 	return receipt
 }
 
 func (b *bench) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
-	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, opened(recordEvent), e)
+	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, withBackend(recordEvent), e)
 }
 
 func (b *bench) mustRecord(t testing.TB, e *abi.MemoryEvent) *abi.WriteReceipt {
@@ -99,7 +99,7 @@ func (b *bench) mustRecord(t testing.TB, e *abi.MemoryEvent) *abi.WriteReceipt {
 
 func (b *bench) ready(t testing.TB, markers ...string) *abi.BackendReadiness {
 	t.Helper()
-	answer, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+	answer, err := sdktest.Do(b.Host, abi.OpReadiness, scope, withBackend(readiness),
 		&abi.ReadinessMarkers{Markers: markers})
 	require.NoError(t, err)
 	return answer
@@ -110,7 +110,7 @@ func (b *bench) ask(query string, change ...func(*abi.RetrieveRequest)) (*abi.Re
 	for _, f := range change {
 		f(r)
 	}
-	return sdktest.Do(b.Host, abi.OpRetrieve, scope, opened(retrieve), r)
+	return sdktest.Do(b.Host, abi.OpRetrieve, scope, withBackend(retrieve), r)
 }
 
 func (b *bench) mustAsk(t testing.TB, query string, change ...func(*abi.RetrieveRequest)) *abi.RetrieveResult {
@@ -122,7 +122,7 @@ func (b *bench) mustAsk(t testing.TB, query string, change ...func(*abi.Retrieve
 
 func (b *bench) find(t testing.TB, id string, markers ...string) *abi.FindEventAnswer {
 	t.Helper()
-	answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+	answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, withBackend(findEvent),
 		&abi.FindEventRequest{EventID: id, Markers: markers, SentAt: b.Now})
 	require.NoError(t, err)
 	return answer

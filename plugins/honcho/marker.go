@@ -58,10 +58,10 @@ type queueMark struct {
 
 const postedKey = "posted"
 
-// toldPrefix is the prefix of the keys of sessions in which an observed peer has spoken, by native id. The value is the
-// session's own id, or empty for a session of repeated turns. Readiness checks whether anything was derived from each
-// of them.
-const toldPrefix = "told/"
+// sessionPrefix is the prefix of the keys of sessions in which an observed peer has spoken, by native id. The value is
+// the caller's session id, or empty for a session of repeated turns. Readiness checks for each of these sessions
+// whether anything was derived from it.
+const sessionPrefix = "told/"
 
 func readPosted(c *sdk.Call) (p queueMark, err error) {
 	value, version, err := c.Get(postedKey)

@@ -16,7 +16,7 @@ import (
 
 func (b *bench) inventory(t testing.TB) *abi.Inventory {
 	t.Helper()
-	v, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
+	v, err := sdktest.Do(b.Host, abi.OpInventory, scope, withBackend(inventory), &abi.Empty{})
 	require.NoError(t, err)
 	return v
 }
@@ -24,7 +24,7 @@ func (b *bench) inventory(t testing.TB) *abi.Inventory {
 func (b *bench) provenance(t testing.TB, r *abi.ProvenanceRequest) *abi.Provenance {
 	t.Helper()
 	r.Scope = scope
-	p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance), r)
+	p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, withBackend(provenance), r)
 	require.NoError(t, err)
 	return p
 }
@@ -33,7 +33,7 @@ func (b *bench) mutate(t testing.TB, name, params string) *abi.MutationReceipt {
 	t.Helper()
 	m := &abi.NativeMutation{}
 	require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"run1","persona_id":"alice"},"name":"`+name+`","params":`+params+`,"reason":"test"}`), m))
-	receipt, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation), m)
+	receipt, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, withBackend(nativeMutation), m)
 	require.NoError(t, err)
 	return receipt
 }
@@ -47,13 +47,13 @@ func TestFormatContextGivesTheSameTextAgain(t *testing.T) {
 	for _, limit := range []int64{20, 80, 200, 5000} {
 		budget := abi.ContextBudget{MaxTokens: &limit}
 		result := b.mustAsk(t, "cat", func(r *abi.RetrieveRequest) { r.Budget = budget })
-		again, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, opened(formatContext),
+		again, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, withBackend(formatContext),
 			&abi.FormatRequest{Result: *result, Budget: budget, Scope: scope})
 		require.NoError(t, err)
 		assert.Equal(t, result.FormattedContext, again.FormattedContext)
 		assert.LessOrEqual(t, strings.Count(result.FormattedContext, "</memory-context>"), 1)
 	}
-	_, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, opened(formatContext), &abi.FormatRequest{Scope: scope,
+	_, err := sdktest.Do(b.Host, abi.OpFormatContext, scope, withBackend(formatContext), &abi.FormatRequest{Scope: scope,
 		Result: abi.RetrieveResult{Raw: abi.RawResult{Calls: []abi.RawCall{{Route: "chat", Body: abi.Raw(`{}`)}}}}})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "a native query's result never goes into a prompt")
 }
@@ -128,7 +128,7 @@ func TestNativeQueriesAndMutationsStayInTheScope(t *testing.T) {
 		other := abi.MemoryScope{RunID: "run1", PersonaID: "bob"}
 		secret := turn("e1", "s1", "I am Bob and my cat is called Qumbli.")
 		secret.UserID = "bob"
-		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), secret)
+		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, withBackend(recordEvent), secret)
 		require.NoError(t, err)
 		b.mustRecord(t, turn("e1", "s1", "My cat is called Zorvex."))
 		b.pass(time.Second)
@@ -162,7 +162,7 @@ func TestNativeQueriesAndMutationsStayInTheScope(t *testing.T) {
 				"session_ids": abi.Raw(`["s1"]`)}},
 			{Scope: scope, Name: "search", Params: map[string]abi.Raw{"query": abi.Raw(`"x"`),
 				"filters": abi.Raw(`{}`)}}} {
-			_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), wrong)
+			_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, withBackend(nativeQuery), wrong)
 			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "%v", wrong)
 		}
 	}
@@ -183,7 +183,7 @@ func TestTheWorkspaceChatReadsTheScopeAlone(t *testing.T) {
 		ann.Messages[0].Name = "Ann"
 		b.mustRecord(t, ann)
 		b.pass(time.Second)
-		result, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), ask)
+		result, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, withBackend(nativeQuery), ask)
 		if block != "" {
 			assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err), "%q: %v", block, err)
 			continue
@@ -224,15 +224,15 @@ func TestAConflictOfWorkspacesIsSeen(t *testing.T) {
 	b.answer = func(r sdktest.Request) (sdktest.Reply, bool) {
 		return sdktest.Reply{Status: 200, Body: `{"id":"w","metadata":{"mh_run":"another"}}`}, r.Route == "workspace"
 	}
-	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 	assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
 	b.answer = nil
 	assert.False(t, *b.setup(t).Existed)
 	assert.True(t, *b.setup(t).Existed)
 }
 
-// A session locked by another write gives 500 after Honcho's lock timeout. Nothing was stored, which the module checks
-// before it reports so, and the turn that is recorded again exists once.
+// A session locked by another write gives 500 after Honcho's lock timeout. Nothing was stored; the module checks that
+// before it says so. After the turn was recorded again it exists once.
 func TestALockTimeoutLosesAndDoublesNothing(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)

@@ -14,11 +14,11 @@ var mutationNames = []string{"conclusion_create", "conclusion_delete", "card_set
 // a peer not deleted.
 //
 //	conclusion_create {content, session_id?}                   always of level explicit; duplicates are not recognised
-//	conclusion_delete {id}                                     no_change where the scope has no such conclusion
+//	conclusion_delete {id}                                     no_change if the scope has no such conclusion
 //	card_set          {lines}
 //	session_delete    {session_id}                             accepted, carried out by the deriver
-//	dream             {dream_type, session_id?, rebuild?}      scheduled; Honcho drops a duplicate in silence
-//	derive_again      {event_id, session_id?}                  what the user said, once more, in a session beside its own
+//	dream             {dream_type, session_id?, rebuild?}      scheduled; Honcho silently drops a duplicate
+//	derive_again      {event_id, session_id?}                  sends the user's messages once more, in a second session
 func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	m := &mutation{backend: b, params: params{given: r.Params},
 		receipt: &abi.MutationReceipt{Status: "applied", NativeIDs: []string{}, Trace: b.trace(r.Name)}}
@@ -52,16 +52,16 @@ type mutation struct {
 	receipt *abi.MutationReceipt
 }
 
-// checked finishes the reading of parameters.
-func (m *mutation) checked(known ...string) error {
-	m.params.only(known...)
+// finishParams finishes the reading of parameters.
+func (m *mutation) finishParams(known ...string) error {
+	m.params.rejectUnknown(known...)
 	return m.params.err
 }
 
 func (m *mutation) createConclusion() error {
 	content, _ := sanitize(m.params.need("content"))
 	session := optionalSession(m.native, &m.params)
-	if err := m.checked("content", "session_id"); err != nil {
+	if err := m.finishParams("content", "session_id"); err != nil {
 		return err
 	}
 	one := append(wire.Object{"content", content}, m.about("session_id", session)...)
@@ -78,7 +78,7 @@ func (m *mutation) createConclusion() error {
 
 func (m *mutation) deleteConclusion() error {
 	id := m.params.need("id")
-	if err := m.checked("id"); err != nil {
+	if err := m.finishParams("id"); err != nil {
 		return err
 	}
 	m.receipt.Status = "no_change"
@@ -109,7 +109,7 @@ func (m *mutation) setCard() error {
 	if len(m.params.given["lines"]) == 0 {
 		m.params.wrong("lines", "missing")
 	}
-	if err := m.checked("lines"); err != nil {
+	if err := m.finishParams("lines"); err != nil {
 		return err
 	}
 	m.receipt.NativeIDs = []string{m.user}
@@ -119,7 +119,7 @@ func (m *mutation) setCard() error {
 
 func (m *mutation) deleteSession() error {
 	session := m.session(m.params.need("session_id"))
-	if err := m.checked("session_id"); err != nil {
+	if err := m.finishParams("session_id"); err != nil {
 		return err
 	}
 	gone, err := m.backend.deleteSession(session)
@@ -149,14 +149,14 @@ func (b *backend) deleteSession(session string) (gone bool, err error) {
 	if err := p.write(b.Call); err != nil {
 		return true, err
 	}
-	return true, b.Put(toldPrefix+session, nil, sdk.AnyVersion)
+	return true, b.Put(sessionPrefix+session, nil, sdk.AnyVersion)
 }
 
 func (m *mutation) dream() error {
 	body := wire.Object{"observer", m.user, "dream_type", m.params.need("dream_type"),
 		"session_id", optionalSession(m.native, &m.params),
 		"rebuild", m.params.value("rebuild", wirejson.Bool, "true or false")}
-	if err := m.checked("dream_type", "session_id", "rebuild"); err != nil {
+	if err := m.finishParams("dream_type", "session_id", "rebuild"); err != nil {
 		return err
 	}
 	m.receipt.NativeIDs = []string{m.user}
@@ -166,7 +166,7 @@ func (m *mutation) dream() error {
 
 func (m *mutation) deriveAgain() error {
 	event, session := m.params.need("event_id"), m.params.text("session_id")
-	if err := m.checked("event_id", "session_id"); err != nil {
+	if err := m.finishParams("event_id", "session_id"); err != nil {
 		return err
 	}
 	_, stored, err := m.backend.deriveAgain(event, session)
@@ -181,8 +181,8 @@ func (m *mutation) deriveAgain() error {
 
 // deriveAgain repeats an event's observed messages, because Honcho has no call that derives a message again. The copies
 // go into a separate session, so that neither the prompt's messages nor a summary has them twice; message search may
-// find both. It returns the copies and their session, and no copies if Honcho does not have the event or observes none of
-// its speakers.
+// find both. It returns the copies and their session, and no copies if Honcho does not have the event or observes none
+// of its speakers.
 func (b *backend) deriveAgain(event, session string) (into string, stored []message, err error) {
 	found, _, err := b.search(event, session)
 	if err != nil || len(found) == 0 {
@@ -193,11 +193,11 @@ func (b *backend) deriveAgain(event, session string) (into string, stored []mess
 		return "", nil, err
 	}
 	var pieces []piece
-	for _, said := range found {
-		if b.observed(said.peer) {
-			pieces = append(pieces, piece{event: event, number: said.piece, observed: true, body: wire.Object{
-				"peer_id", said.peer, "content", said.content, "created_at", said.createdAt,
-				"metadata", wire.At(said.raw, "metadata")}})
+	for _, message := range found {
+		if b.observed(message.peer) {
+			pieces = append(pieces, piece{event: event, number: message.piece, observed: true, body: wire.Object{
+				"peer_id", message.peer, "content", message.content, "created_at", message.createdAt,
+				"metadata", wire.At(message.raw, "metadata")}})
 		}
 	}
 	native := found[0].session
@@ -217,7 +217,7 @@ func (b *backend) deriveAgain(event, session string) (into string, stored []mess
 	if len(stored) == 0 {
 		return into, nil, nil
 	}
-	w.told[native] = "" // what is derived from now on counts for it
+	w.writtenSessions[native] = "" // conclusions from now on count for it
 	return into, stored, w.close()
 }
 

@@ -15,8 +15,8 @@ type params struct {
 	err   error
 }
 
-// only rejects unknown parameters, which Honcho itself would silently ignore.
-func (p *params) only(known ...string) {
+// rejectUnknown rejects unknown parameters, which Honcho itself would silently ignore.
+func (p *params) rejectUnknown(known ...string) {
 	for _, name := range abi.SortedKeys(p.given) {
 		if !slices.Contains(known, name) {
 			p.wrong(name, "not a parameter of this call, which takes "+strings.Join(known, ", "))
@@ -54,8 +54,8 @@ func (p *params) need(name string) string {
 	return text
 }
 
-// whole returns an integer, 0 if it is not set.
-func (p *params) whole(name string) (n int64) {
+// integer returns an integer, 0 if it is not set.
+func (p *params) integer(name string) (n int64) {
 	p.read(name, &n)
 	return n
 }

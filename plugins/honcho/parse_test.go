@@ -212,6 +212,6 @@ func TestMetadataIsKeptAsTextWhereHonchoWouldChangeIt(t *testing.T) {
 		{`{"text":"1.5 e [ { "}`, true},
 		{`{"nul":"\u0000"}`, false},
 	} {
-		assert.Equal(t, tt.plain, plain([]byte(tt.value)), tt.value)
+		assert.Equal(t, tt.plain, roundTrips([]byte(tt.value)), tt.value)
 	}
 }

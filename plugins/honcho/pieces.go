@@ -52,7 +52,7 @@ func (b *backend) partsOf(e *abi.MemoryEvent) (parts []part, sanitized, split bo
 		m := &e.Messages[i]
 		text, changed := "", false
 		if m.Content != nil {
-			text, changed = sanitize(b.said(m))
+			text, changed = sanitize(b.contentOf(m))
 		}
 		texts := splitText(text, int(b.maxMessageChars))
 		sanitized, split = sanitized || changed, split || len(texts) > 1
@@ -63,10 +63,10 @@ func (b *backend) partsOf(e *abi.MemoryEvent) (parts []part, sanitized, split bo
 	return parts, sanitized, split
 }
 
-// said returns a message's text for Honcho: with the speaker's name in front if nothing else distinguishes the
+// contentOf returns a message's text for Honcho: with the speaker's name in front if nothing else distinguishes the
 // speakers.
-func (b *backend) said(m *abi.Message) string {
-	if m.Role == abi.RoleUser && sdk.Named(m) && b.telling == speakersNames && *m.Content != "" {
+func (b *backend) contentOf(m *abi.Message) string {
+	if m.Role == abi.RoleUser && sdk.Named(m) && b.speakerMode == speakersNames && *m.Content != "" {
 		return sdk.OneLine(m.Name) + ": " + *m.Content
 	}
 	return *m.Content
@@ -100,7 +100,7 @@ func (b *backend) pieces(e *abi.MemoryEvent) (pieces []piece, warnings []string,
 		pieces = append(pieces, piece{event: e.EventID, number: int64(i), observed: b.observed(peer),
 			body: wire.Object{"peer_id", peer, "content", p.text, "created_at", moment(at, i), "metadata", metadata}})
 	}
-	if named && b.telling == speakersOff {
+	if named && b.speakerMode == speakersOff {
 		warnings = append(warnings, warnSpeakerLost)
 	}
 	if sanitized {
@@ -131,7 +131,7 @@ func metadataOf(e *abi.MemoryEvent) any {
 		return nil
 	}
 	object := abi.Raw(wire.FromMap(e.Metadata).JSON())
-	if !plain(object) {
+	if !roundTrips(object) {
 		return string(object)
 	}
 	return object
@@ -141,13 +141,13 @@ func metadataOf(e *abi.MemoryEvent) any {
 // fifth level, and the message's own metadata is one level.
 const maxPlainDepth = 4
 
-// plain reports whether Honcho keeps a JSON value unchanged. It rejects deep ones, strips NUL characters and rewrites
-// numbers that are not integers.
-func plain(value abi.Raw) bool {
-	return !bytes.Contains(value, []byte(`\u0000`)) && plainWithin(value, maxPlainDepth)
+// roundTrips reports whether Honcho keeps a JSON value unchanged. It rejects deep ones, strips NUL characters and
+// rewrites numbers that are not integers.
+func roundTrips(value abi.Raw) bool {
+	return !bytes.Contains(value, []byte(`\u0000`)) && roundTripsWithin(value, maxPlainDepth)
 }
 
-func plainWithin(value abi.Raw, levels int) bool {
+func roundTripsWithin(value abi.Raw, levels int) bool {
 	inner := wire.Items(value)
 	for _, m := range wire.Members(value) {
 		inner = append(inner, m.Value)
@@ -161,7 +161,7 @@ func plainWithin(value abi.Raw, levels int) bool {
 		}
 	}
 	for _, v := range inner {
-		if !plainWithin(v, levels-1) {
+		if !roundTripsWithin(v, levels-1) {
 			return false
 		}
 	}

@@ -8,9 +8,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// provenance tells where memory came from, as far as Honcho exposes it: the conclusions of a range of time; a
-// conclusion with those derived from it; the messages of an event. From a conclusion only its session is known, not its
-// messages.
+// provenance reports where memory came from, as far as Honcho exposes it: the conclusions of a time range; a conclusion
+// with those derived from it; the messages of an event. Of a conclusion only the session is known, not the messages.
 //
 // Errors: invalid_argument for a cursor that is not ours.
 // Source: Honcho POST .../conclusions/list, filters on created_at, id and source_ids (a passthrough of columns,

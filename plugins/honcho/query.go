@@ -63,7 +63,7 @@ var queries = []struct {
 		}},
 	{"conclusions_list", []string{"session_ids", "level", "times_derived", "page", "size"},
 		"conclusions_list", false, func(q *query) wire.Object {
-			level, least := q.params.text("level"), q.params.whole("times_derived")
+			level, least := q.params.text("level"), q.params.integer("times_derived")
 			if !slices.Contains([]string{"", "explicit", "deductive", "inductive", "contradiction"}, level) {
 				q.params.wrong("level", "want explicit, deductive, inductive or contradiction")
 			}
@@ -115,7 +115,7 @@ func (q *query) add(name, value string) {
 // numbers adds parameters to the URL, if they are set.
 func (q *query) numbers(names ...string) {
 	for _, name := range names {
-		if n := q.params.whole(name); n != 0 {
+		if n := q.params.integer(name); n != 0 {
 			q.add(name, sdk.Itoa(n))
 		}
 	}
@@ -186,7 +186,7 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	if known.peer {
 		q.request.peer = b.user
 	}
-	q.params.only(known.takes...)
+	q.params.rejectUnknown(known.takes...)
 	if body := known.build(q); body != nil {
 		q.request.body = body.JSON()
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// tell records n turns of a session, an hour apart, of two messages each.
-func (b *bench) tell(t testing.TB, session string, turns int) {
+// recordTurns records n turns of a session, an hour apart, of two messages each.
+func (b *bench) recordTurns(t testing.TB, session string, turns int) {
 	t.Helper()
 	for i := range turns {
 		e := turn(fmt.Sprint(session, "-", i), session, fmt.Sprintf("My cat ate %d mice.", i),
@@ -29,12 +29,12 @@ func (b *bench) tell(t testing.TB, session string, turns int) {
 func TestTheCardComesFirstAndTheSessionsMessagesLastInOrderOfTime(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)
-	b.tell(t, "s-new", 10)
+	b.recordTurns(t, "s-new", 10)
 	b.mutate(t, "card_set", `{"lines":["IDENTITY: Alice"]}`)
 	result := b.mustAsk(t, "cat mice")
 	text := result.FormattedContext
 	at := -1
-	for _, heading := range []string{overCard, overRepresentation, overSummary, overMessages} {
+	for _, heading := range []string{headCard, headRepresentation, headSummary, headMessages} {
 		next := strings.Index(text, heading)
 		require.Greater(t, next, at, heading)
 		at = next
@@ -47,7 +47,7 @@ func TestTheCardComesFirstAndTheSessionsMessagesLastInOrderOfTime(t *testing.T) 
 	short := int64(600)
 	for {
 		result = b.mustAsk(t, "cat", func(r *abi.RetrieveRequest) { r.Budget.MaxTokens = &short })
-		messages = result.FormattedContext[strings.Index(result.FormattedContext, overMessages):]
+		messages = result.FormattedContext[strings.Index(result.FormattedContext, headMessages):]
 		require.LessOrEqual(t, *result.Trace.TokenCount, short)
 		if !strings.Contains(messages, "ate 0 mice") {
 			break
@@ -62,7 +62,7 @@ func TestTheCardComesFirstAndTheSessionsMessagesLastInOrderOfTime(t *testing.T) 
 func TestASummaryHasTheTimeOfItsLastMessage(t *testing.T) {
 	b := newBench(t, quick, "")
 	b.setup(t)
-	b.tell(t, "s-new", 10)
+	b.recordTurns(t, "s-new", 10)
 	summary := func(r *abi.RetrieveResult) abi.Evidence {
 		for _, e := range r.Evidence {
 			if e.Group == "summary" {
@@ -79,7 +79,7 @@ func TestASummaryHasTheTimeOfItsLastMessage(t *testing.T) {
 	assert.Equal(t, abi.TimeEvent, e.TimeBasis)
 	assert.True(t, strings.HasPrefix(e.UpdatedAt, "2026-07-01"), "when it was made: %s", e.UpdatedAt)
 
-	b.tell(t, "s-long", 13)
+	b.recordTurns(t, "s-long", 13)
 	result := b.mustAsk(t, "cat", func(r *abi.RetrieveRequest) {
 		r.SessionID, r.Budget.MaxItems = "s-long", new(int64(5))
 		r.Budget.MaxTokens = new(int64(200)) // no room for the messages up to the 20th
@@ -94,7 +94,7 @@ func TestSummariesOfEarlierSessions(t *testing.T) {
 		b := newBench(t, quick, `,"supplements":["summaries"],"past_sessions":2`+block)
 		b.setup(t)
 		for _, s := range []string{"a", "b", "c", "s-new"} {
-			b.tell(t, s, 10)
+			b.recordTurns(t, s, 10)
 		}
 		b.Sent = nil
 		result := b.mustAsk(t, "cat")
@@ -105,7 +105,7 @@ func TestSummariesOfEarlierSessions(t *testing.T) {
 		assert.Equal(t, []string{"context", "summaries", "message", "summaries", "message"}, asked,
 			"the two newest before this one")
 		assert.Equal(t, 2, strings.Count(result.FormattedContext, "First: My cat ate 0 mice.")-1, "and this one's own")
-		assert.Contains(t, result.FormattedContext, overPast)
+		assert.Contains(t, result.FormattedContext, headPast)
 		for _, e := range result.Evidence {
 			if e.Group == "summary" {
 				assert.Equal(t, "2026-03-01T09:00:00.000001Z", e.CreatedAt, e.Pointer)
@@ -174,7 +174,7 @@ func TestReadChatAsksHonchosModelAndMakesNothing(t *testing.T) {
 	result = b.mustAsk(t, "Where do I live?")
 	assert.Equal(t, []string{"peers_list", "dialectic"}, b.routes())
 	assert.Contains(t, result.FormattedContext, "Bergen")
-	assert.Contains(t, result.FormattedContext, overChat)
+	assert.Contains(t, result.FormattedContext, headChat)
 	assert.Equal(t, "chat", effective(t, result, "read"))
 	assert.Equal(t, "low", effective(t, result, "reasoning_level"))
 	_, err := b.ask("")
@@ -205,7 +205,7 @@ func TestExactlyOneReadStrategyIsPinned(t *testing.T) {
 		`,"peer_names":{"assistant":"user-alice"}`:                  "another role",
 	} {
 		b := newBench(t, quick, block)
-		_, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
+		_, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, withBackend(health), &abi.Empty{})
 		if want == "" {
 			assert.NoError(t, err, block)
 			continue
@@ -233,7 +233,7 @@ func TestPeersMayHaveNames(t *testing.T) {
 	named.backend = b.backend
 	for _, readOnly := range []bool{false, true} {
 		named.ReadOnly = readOnly
-		_, err := sdktest.Do(named.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+		_, err := sdktest.Do(named.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 		assert.Equal(t, abi.CodeConflict, abi.CodeOf(err), "%v", err)
 		assert.Equal(t, "peer_renamed", abi.AsError(err).Reason)
 	}
@@ -290,7 +290,7 @@ func TestDerivationIsJudgedBySessionAndMayBeRepeated(t *testing.T) {
 		for range 2 {
 			r = b.ready(t)
 			assert.Equal(t, abi.ReadinessDegraded, r.Status, "as long as it is true")
-			require.True(t, warned(r.Warnings, "derivation_empty"))
+			require.True(t, hasWarning(r.Warnings, "derivation_empty"))
 			assert.Contains(t, strings.Join(r.Warnings, " "), "1 sessions have not one conclusion (s2)")
 			assert.Empty(t, r.EventIDs.Empty)
 		}
@@ -327,7 +327,7 @@ func TestFindEventLooksFirstInTheSessionThatTheEventNames(t *testing.T) {
 	}
 	b.Sent = nil
 	find := func(session string) string {
-		answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+		answer, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, withBackend(findEvent),
 			&abi.FindEventRequest{EventID: "e19", SessionID: session, SentAt: b.Now})
 		require.NoError(t, err)
 		return answer.Found

@@ -23,13 +23,13 @@ const (
 
 const methodQueue = "queue status: rows appear after the response, failed ones count as completed"
 
-// readiness is one look at the deriver's queue.
+// readiness checks the deriver's queue once.
 //
-// Ready takes that no row of the scope is pending or in progress, and that the rows of the last writes can be there:
-// either Honcho counts as many as were posted, or 3 s have passed. A drained queue says that the deriver is done, not
-// that it succeeded: a row whose LLM call failed counts as completed. So it is judged by session, since conclusions and
-// markers both carry it: events of a session in which nothing was derived since they were sent are listed as empty, and
-// as long as a session has no conclusion at all the status is degraded.
+// The status is ready if no row of the scope is pending or in progress, and the rows of the last writes have had time
+// to appear: either Honcho counts as many as were posted, or 3 s have passed. A drained queue means that the deriver is
+// done, not that it succeeded: a row whose LLM call failed counts as completed. Success is therefore judged by session,
+// which both conclusions and markers name. Events of a session in which nothing was derived since they were sent are
+// listed as empty, and while a session has no conclusion at all the status is degraded.
 //
 // Source: Honcho GET /v3/workspaces/{ws}/queue/status (src/crud/deriver.py).
 func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
@@ -90,12 +90,12 @@ func (l *readinessCheck) run() error {
 			return nil
 		}
 	}
-	return l.drained()
+	return l.judgeDrained()
 }
 
 // lastAt returns when the scope was last written to.
 func (l *readinessCheck) lastAt() string {
-	sent := l.sent()
+	sent := l.sentSpan()
 	sent.add(l.posted.lastAt)
 	return sent.newest
 }
@@ -106,10 +106,10 @@ func (l *readinessCheck) since(at string) (time.Duration, bool) {
 }
 
 // oldest returns when the oldest outstanding event was sent, "" if there are no markers.
-func (l *readinessCheck) oldest() string { return l.sent().oldest }
+func (l *readinessCheck) oldest() string { return l.sentSpan().oldest }
 
-// sent returns when the outstanding events were sent.
-func (l *readinessCheck) sent() (s span) {
+// sentSpan returns when the outstanding events were sent.
+func (l *readinessCheck) sentSpan() (s span) {
 	for _, m := range l.markers {
 		s.add(m.sentAt)
 	}
@@ -126,7 +126,7 @@ func (l *readinessCheck) warn(code, text string) {
 	l.answer.Warnings = append(l.answer.Warnings, code+": "+text)
 }
 
-// pending answers for a queue with rows. It says why they may be waiting, as far as that is visible.
+// pending fills the answer for a queue with rows. It says why they may be waiting, as far as that is visible.
 func (l *readinessCheck) pending(q queue) {
 	a := l.answer
 	a.Status, a.OldestPendingAt = abi.ReadinessPending, l.oldest()
@@ -168,8 +168,8 @@ func (l *readinessCheck) tokens() (sum int64) {
 	return sum
 }
 
-// drained answers for a queue without waiting rows, by what was derived from them.
-func (l *readinessCheck) drained() error {
+// judgeDrained fills the answer for a queue without waiting rows, according to what was derived.
+func (l *readinessCheck) judgeDrained() error {
 	a := l.answer
 	a.Status = abi.ReadinessReady
 	if l.server.sharedCache != nil && !*l.server.sharedCache {
@@ -177,7 +177,7 @@ func (l *readinessCheck) drained() error {
 			"CACHE_DEFAULT_TTL_SECONDS (300 s) late")
 	}
 	if l.posted.rows == 0 && l.rows() == 0 {
-		return nil // nobody was observed
+		return nil // no peer is observed
 	}
 	oldest := l.oldest()
 	if since, known := l.since(oldest); known && since < cleanup && l.rows() > 0 {
@@ -275,14 +275,14 @@ func (l *readinessCheck) judgeEvents() error {
 
 // judgeSessions looks for sessions without any conclusion. Each session is queried until it has one.
 func (l *readinessCheck) judgeSessions() error {
-	told := map[string]string{}
+	sessions := map[string]string{}
 	for _, m := range l.markers {
 		if m.rows > 0 {
-			told[m.session] = m.session
+			sessions[m.session] = m.session
 		}
 	}
-	err := l.Each(abi.StateListRequest{Prefix: toldPrefix, Values: true}, func(item sdk.Item) error {
-		told[strings.TrimPrefix(item.Key, toldPrefix)] = string(item.Value)
+	err := l.Each(abi.StateListRequest{Prefix: sessionPrefix, Values: true}, func(item sdk.Item) error {
+		sessions[strings.TrimPrefix(item.Key, sessionPrefix)] = string(item.Value)
 		return nil
 	})
 	if err != nil {
@@ -290,9 +290,9 @@ func (l *readinessCheck) judgeSessions() error {
 	}
 	var empty []string
 	unseen := 0
-	for _, session := range abi.SortedKeys(told) {
+	for _, session := range abi.SortedKeys(sessions) {
 		switch key := l.workspace + "/" + session; {
-		case told[session] == "" || l.derived[key]:
+		case sessions[session] == "" || l.derived[key]:
 		case l.Remaining() < lookUpMS:
 			unseen++
 		default:
@@ -301,7 +301,7 @@ func (l *readinessCheck) judgeSessions() error {
 				return err
 			}
 			if l.derived[key] = derived > 0; derived == 0 {
-				empty = append(empty, clip(told[session], 80))
+				empty = append(empty, clip(sessions[session], 80))
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-func warned(warnings []string, code string) bool {
+func hasWarning(warnings []string, code string) bool {
 	for _, w := range warnings {
 		if strings.HasPrefix(w, code+": ") {
 			return true
@@ -25,8 +25,8 @@ func warned(warnings []string, code string) bool {
 // TestReadiness is trap 8: rows appear after the response, failures look completed, and the threshold may hold rows for
 // 30 minutes.
 func TestReadiness(t *testing.T) {
-	start := func(t *testing.T, mood fake.Mood, block string) (*bench, string) {
-		b := newBench(t, mood, block)
+	start := func(t *testing.T, fault fake.Mood, block string) (*bench, string) {
+		b := newBench(t, fault, block)
 		b.setup(t)
 		require.Equal(t, abi.ReadinessReady, b.ready(t).Status, "nothing was posted")
 		receipt := b.mustRecord(t, turn("e1", "s1", "My cat is called Zorvex.", "Noted."))
@@ -38,7 +38,7 @@ func TestReadiness(t *testing.T) {
 		r := b.ready(t, m)
 		assert.Equal(t, abi.ReadinessPending, r.Status)
 		assert.Equal(t, []string{"e1"}, r.EventIDs.Pending)
-		assert.True(t, warned(r.Warnings, "rows_expected"))
+		assert.True(t, hasWarning(r.Warnings, "rows_expected"))
 		b.pass(1100 * time.Millisecond)
 		assert.Equal(t, abi.ReadinessReady, b.ready(t, m).Status)
 	})
@@ -55,14 +55,14 @@ func TestReadiness(t *testing.T) {
 			b.pass(10 * time.Second)
 			r := b.ready(t, m)
 			assert.Equal(t, abi.ReadinessPending, r.Status)
-			assert.True(t, warned(r.Warnings, "batch_threshold"))
+			assert.True(t, hasWarning(r.Warnings, "batch_threshold"))
 			assert.Contains(t, strings.Join(r.Warnings, " "), "DERIVER_FLUSH_ENABLED=true")
 			assert.Empty(t, r.StalledSince)
 			b.pass(2 * time.Minute)
 			r = b.ready(t, m)
 			assert.Equal(t, abi.ReadinessPending, r.Status)
 			assert.NotEmpty(t, r.StalledSince)
-			assert.True(t, warned(r.Warnings, "deriver_stalled"))
+			assert.True(t, hasWarning(r.Warnings, "deriver_stalled"))
 			b.pass(30 * time.Minute)
 			assert.Equal(t, abi.ReadinessReady, b.ready(t, m).Status)
 		})
@@ -76,8 +76,8 @@ func TestReadiness(t *testing.T) {
 		b.pass(2 * time.Minute)
 		r := b.ready(t, m)
 		assert.Equal(t, abi.ReadinessPending, r.Status)
-		assert.False(t, warned(r.Warnings, "batch_threshold"))
-		assert.True(t, warned(r.Warnings, "deriver_stalled"))
+		assert.False(t, hasWarning(r.Warnings, "batch_threshold"))
+		assert.True(t, hasWarning(r.Warnings, "deriver_stalled"))
 		assert.Equal(t, abi.HealthOK, b.health(t).Status, "health cannot see it")
 	})
 	t.Run("trap 8: work in progress is pending, never stalled", func(t *testing.T) {
@@ -90,14 +90,14 @@ func TestReadiness(t *testing.T) {
 		assert.Empty(t, r.Warnings)
 	})
 	t.Run("trap 8: a failed derivation counts as completed, and is no pass", func(t *testing.T) {
-		for name, mood := range map[string]fake.Mood{"LLM": {Flush: true, LLMDown: true},
+		for name, fault := range map[string]fake.Mood{"LLM": {Flush: true, LLMDown: true},
 			"embeddings": {Flush: true, EmbedDown: true}} {
-			b, m := start(t, mood, "")
+			b, m := start(t, fault, "")
 			b.pass(5 * time.Second)
 			r := b.ready(t, m)
 			assert.Equal(t, abi.ReadinessDegraded, r.Status, name)
 			assert.Equal(t, []string{"e1"}, r.EventIDs.Empty, name)
-			assert.True(t, warned(r.Warnings, "derivation_empty"), name)
+			assert.True(t, hasWarning(r.Warnings, "derivation_empty"), name)
 		}
 	})
 	t.Run("trap 8: later failures are listed as empty", func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestReadiness(t *testing.T) {
 		r := b.ready(t, receipt.Markers...)
 		assert.Equal(t, abi.ReadinessReady, r.Status)
 		assert.Equal(t, []string{"e2"}, r.EventIDs.Empty)
-		assert.True(t, warned(r.Warnings, "derivation_empty"))
+		assert.True(t, hasWarning(r.Warnings, "derivation_empty"))
 	})
 	t.Run("trap 8: rows that were never inserted are missed", func(t *testing.T) {
 		b, m := start(t, fake.Mood{Flush: true, EnqueueFails: true}, "")
@@ -120,7 +120,7 @@ func TestReadiness(t *testing.T) {
 		r := b.ready(t, m)
 		assert.Equal(t, abi.ReadinessDegraded, r.Status)
 		assert.Equal(t, []string{"e1"}, r.EventIDs.Unknown)
-		assert.True(t, warned(r.Warnings, "rows_missing"))
+		assert.True(t, hasWarning(r.Warnings, "rows_missing"))
 	})
 	t.Run("rows that are missing are those of a session", func(t *testing.T) {
 		b, m := start(t, fake.Mood{Flush: true}, "")
@@ -137,7 +137,7 @@ func TestReadiness(t *testing.T) {
 		other := abi.MemoryScope{RunID: "run1", PersonaID: "bob"}
 		e := turn("e1", "s1", "I wait.")
 		e.UserID = "bob"
-		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), e)
+		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, withBackend(recordEvent), e)
 		require.NoError(t, err)
 		b.pass(time.Minute)
 		assert.Equal(t, abi.ReadinessReady, b.ready(t).Status)
@@ -145,11 +145,11 @@ func TestReadiness(t *testing.T) {
 	t.Run("an outage is an error", func(t *testing.T) {
 		b, m := start(t, fake.Mood{Flush: true}, "")
 		b.server.Set(func(m *fake.Mood) { m.DBDown = true })
-		_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+		_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, withBackend(readiness),
 			&abi.ReadinessMarkers{Markers: []string{m}})
 		assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
 		h := b.health(t)
 		assert.Equal(t, abi.HealthUnavailable, h.Status)
-		assert.True(t, warned(h.Warnings, "database_down"))
+		assert.True(t, hasWarning(h.Warnings, "database_down"))
 	})
 }

@@ -11,8 +11,8 @@ const postLimit = 100
 
 // recordEvent sends a turn as messages of its session, up to 100 in one call.
 //
-// Out:    queued: the messages are committed, what the deriver makes of them is not there yet. partial where an event
-// of more than 100 pieces broke off.
+// Out: queued: the messages are committed, but not yet processed by the deriver. partial if sending an event of more
+// than 100 pieces failed halfway.
 // Errors: Honcho's own, typed. Reason not_stored: Honcho was asked afterwards and does not have the event. Reason
 // uncertain: it may have it.
 // Source: Honcho POST /v3/workspaces/{ws}/sessions/{s}/messages, which has no idempotency.
@@ -110,20 +110,20 @@ type delivery struct {
 type writer struct {
 	*backend
 	posted queueMark
-	// told are the sessions that were written to, by native id.
-	told map[string]string
+	// writtenSessions are the sessions that were written to, by native id.
+	writtenSessions map[string]string
 	// broken is set after a write with an unknown outcome.
 	broken *abi.Error
 }
 
 func newWriter(b *backend) (*writer, error) {
 	p, err := readPosted(b.Call)
-	return &writer{backend: b, posted: p, told: map[string]string{}}, err
+	return &writer{backend: b, posted: p, writtenSessions: map[string]string{}}, err
 }
 
 func (w *writer) close() error {
-	for _, native := range abi.SortedKeys(w.told) {
-		err := w.Put(toldPrefix+native, []byte(w.told[native]), sdk.AnyVersion)
+	for _, native := range abi.SortedKeys(w.writtenSessions) {
+		err := w.Put(sessionPrefix+native, []byte(w.writtenSessions[native]), sdk.AnyVersion)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (w *writer) count(native, session string, rows int64) {
 	w.posted.rows += rows
 	w.posted.lastAt = w.Now
 	if rows > 0 {
-		w.told[native] = session
+		w.writtenSessions[native] = session
 	}
 }
 

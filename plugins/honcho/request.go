@@ -14,13 +14,13 @@ type backend struct {
 	*sdk.Call
 	*settings
 	*native
-	// telling says how this scope distinguishes its named speakers; met are the speakers who have peers.
-	telling string
-	met     []speaker
+	// speakerMode is how this scope distinguishes its named speakers; scopeSpeakers are the speakers who have peers.
+	speakerMode   string
+	scopeSpeakers []speaker
 }
 
-// opened adapts an operation on a backend to the sdk.
-func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
+// withBackend adapts an operation on a backend to the sdk.
+func withBackend[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
 	return func(c *sdk.Call, in In) (out Out, err error) {
 		s, err := settingsOf(c)
 		if err != nil {
@@ -87,15 +87,15 @@ func (b *backend) exchange(r request) (*abi.HTTPResponse, []byte, error) {
 
 // failure returns the typed error for an answer that is not a success. It keeps the body unchanged.
 func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
-	said := detail(body)
-	e := sdk.Failure(route, head, body, said)
+	message := detail(body)
+	e := sdk.Failure(route, head, body, message)
 	most := limitIn(body)
 	switch status := head.Status; {
 	case status == 401 || status == 403: // Honcho answers 401 for every denial
 		e.Code = abi.CodeUnauthenticated
 		e.Hint = "look at api_key: a workspace-scoped key cannot create other workspaces (set fixed_workspace, or " +
 			"use an admin key), and a key made with expires_at never works"
-	case status == 409 && strings.Contains(said, "Unable to create or get"):
+	case status == 409 && strings.Contains(message, "Unable to create or get"):
 		e.Hint = "the API's cache may still hold what was deleted; without Redis that lasts " +
 			"CACHE_DEFAULT_TTL_SECONDS (300 s)"
 	case status == 500:
@@ -103,7 +103,7 @@ func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
 			"waited for longer than 5 s all look like this"
 	case status >= 300 && status <= 399:
 		e.Hint = "the server redirects: write its own address into url, without /v3 and without a slash at the end"
-	case e.Code == abi.CodeInvalidArgument && most != "" && strings.Contains(said, "tokens"):
+	case e.Code == abi.CodeInvalidArgument && most != "" && strings.Contains(message, "tokens"):
 		e.Hint = "the server takes at most " + most + " tokens: set context_tokens to that"
 	}
 	return e
@@ -118,9 +118,9 @@ func detail(body abi.Raw) string {
 	if wire.Check(body) != nil {
 		return ""
 	}
-	said := wire.At(body, "detail")
-	words := []string{wire.Text(said)}
-	for i, item := range wire.Items(said) {
+	value := wire.At(body, "detail")
+	words := []string{wire.Text(value)}
+	for i, item := range wire.Items(value) {
 		var loc []abi.Raw
 		var what string
 		wire.Pick(item, "loc", &loc, "msg", &what)

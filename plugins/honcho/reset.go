@@ -43,12 +43,12 @@ func (r *resetState) write(c *sdk.Call) error {
 // resetMS is the remaining time that is needed to continue deleting, in ms; with less, the answer is in_progress.
 const resetMS = 2000
 
-// resetScope removes the generation from Honcho. Deletion is done by the deriver, after the answer: the host calls
-// until it is.
+// resetScope removes the generation from Honcho. The deriver deletes after Honcho has answered, so the host repeats the
+// call until nothing is left.
 //
-// A workspace goes when its sessions are gone: 409 otherwise. Its peers show whether it is gone: they vanish
-// with it, never by the status of a second DELETE, which may be 404 or, while the API caches the workspace, 500.
-// Nothing is created on the way: no get-or-create, no context.
+// A workspace can be deleted once its sessions are gone; before that Honcho answers 409. Whether it is gone is checked
+// by its peers, which vanish with it, and not by the status of a second DELETE, which may be 404 or, while the API
+// caches the workspace, 500. No request on the way creates anything: no get-or-create, no context.
 //
 // Source: Honcho DELETE /v3/workspaces/{ws} (src/crud/workspace.py), recorded as reset_*.
 func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {

@@ -13,20 +13,22 @@ import (
 // Honcho does not limit a representation by tokens, only by the number of conclusions.
 const (
 	tokensPerConclusion = 30  // approximate tokens of a representation's line with its time
-	ownConclusions      = 25  // default number of conclusions
-	mostConclusions     = 100 // Honcho's maximum, of conclusions and of messages in a search
-	ownTokens           = 8000
-	mostTokens          = 100_000
+	defaultConclusions  = 25  // default number of conclusions
+	maxConclusions      = 100 // Honcho's maximum, of conclusions and of messages in a search
+	defaultTokens       = 8000
+	maxTokens           = 100_000
 )
 
-// retrieve asks session context for what Honcho made of the user, in one call by default; with another read strategy it
-// searches messages, or lets Honcho's model answer. Never two of them: which one is in the configuration and the trace.
+// retrieve requests the session context, which has Honcho's representation of the user, in one call by default. With
+// another read strategy it searches messages, or lets Honcho's model answer. It uses one strategy, which the
+// configuration chooses and the trace names.
 //
 // In:     max_tokens is sent as tokens, which bounds summary and messages; max_items as max_conclusions, which bounds
 // the representation, and under the profile source-design as search_top_k.
-// Out:    raw is Honcho's answers. An unknown peer, session or workspace is no memory. Honcho gives no scores.
-// Errors: Honcho's own, typed; isolation_breach where a message is of another workspace or session; unavailable, reason
-// embeddings_down, where the representation is empty because the embedding provider fails.
+// Out: raw is Honcho's answers. For an unknown peer, session or workspace the memory is empty. Honcho returns no
+// scores.
+// Errors: Honcho's own, typed; isolation_breach for a message of another workspace or session; unavailable, reason
+// embeddings_down, if the representation is empty because the embedding provider fails.
 // Source: Honcho GET /v3/workspaces/{ws}/sessions/{s}/context (src/routers/sessions.py).
 func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	q := &retrieval{backend: b, request: r, session: b.session(r.SessionID),
@@ -52,7 +54,7 @@ type retrieval struct {
 
 func (q *retrieval) run() error {
 	t := q.result.Trace
-	q.conclusions = q.most()
+	q.conclusions = q.itemLimit()
 	words := q.words()
 	var cut bool
 	if q.query, cut = cutQuery(words, int(q.queryChars)); cut {
@@ -92,36 +94,36 @@ func (q *retrieval) run() error {
 	return nil
 }
 
-// most is how many conclusions, or messages with read: search, are asked for:
+// itemLimit is how many conclusions, or messages with read: search, are asked for:
 //
 //	max_items 60                               60, the most is 100
 //	max_tokens 1500, 30 a conclusion           50
 //	neither                                    25
 //	max_items 60, and 30 are configured        30
 //	max_items 60, max_tokens 600               20, of conclusions
-func (q *retrieval) most() int64 {
+func (q *retrieval) itemLimit() int64 {
 	b := q.request.Budget
-	n := q.ItemsFor(b, ownConclusions)
+	n := q.ItemsFor(b, defaultConclusions)
 	if q.maxConclusions > 0 {
 		n = min(q.ItemsFor(b, q.maxConclusions), q.maxConclusions)
 	}
 	if b.MaxTokens != nil && q.AskItems == 0 && !q.sourceDesign && q.read != readSearch {
 		n = min(n, *b.MaxTokens/tokensPerConclusion)
 	}
-	return min(max(n, 1), mostConclusions)
+	return min(max(n, 1), maxConclusions)
 }
 
-// mostTokens returns the value of the parameter tokens.
-func (q *retrieval) mostTokens() int64 {
+// tokenLimit returns the value of the parameter tokens.
+func (q *retrieval) tokenLimit() int64 {
 	tokens := q.contextTokens
 	if b := q.request.Budget.MaxTokens; b != nil {
 		if tokens == 0 {
-			tokens = mostTokens
+			tokens = maxTokens
 		}
 		return max(0, min(tokens, *b))
 	}
 	if tokens == 0 {
-		return ownTokens
+		return defaultTokens
 	}
 	return tokens
 }
@@ -153,7 +155,7 @@ func (q *retrieval) ask(r request) error {
 }
 
 func (q *retrieval) readContext() error {
-	tokens := q.mostTokens()
+	tokens := q.tokenLimit()
 	if !q.messages {
 		tokens = 0
 	}
@@ -215,8 +217,8 @@ func (q *retrieval) lastMessage(session string, summary, messages abi.Raw) error
 	return q.ask(request{route: "message", session: session, message: id})
 }
 
-// readChat lets Honcho's model answer the query. It is asked for a scope that exists only: chat makes the peer and the
-// workspace where they are missing, and so would write.
+// readChat lets Honcho's model answer the query. It is called only for a scope that exists, because chat creates a
+// missing peer or workspace, which would be a write.
 //
 // Source: Honcho POST /v3/workspaces/{ws}/peers/{p}/chat; of a workspace and peer that exist it changes nothing.
 func (q *retrieval) readChat() error {
@@ -234,9 +236,10 @@ func (q *retrieval) readChat() error {
 		body: wire.Object{"query", query, "reasoning_level", q.reasoningLevel}.JSON()})
 }
 
-// selection adds to a URL's query what chooses conclusions. As many by the query as there are at all makes the
-// representation purely query-driven; without a query Honcho takes the newest. The adapter's published design names the
-// query and its number only: under source-design the rest is sent where it is configured.
+// selection adds to a URL the parameters that choose conclusions. If all of them may be chosen by the query, the
+// representation depends on the query alone; without a query Honcho takes the newest. The adapter's published design
+// names only the query and the number of conclusions found by it, so under source-design the other parameters are sent
+// only if they are configured.
 func (q *retrieval) selection(params []abi.QueryParam) []abi.QueryParam {
 	if !q.sourceDesign || q.maxConclusions > 0 {
 		params = append(params, abi.QueryParam{Key: "max_conclusions", Value: sdk.Itoa(q.conclusions)})
@@ -313,7 +316,7 @@ func (q *retrieval) supplement(name, words string) error {
 
 // searchConclusions searches the conclusions about each of the scope's people: Honcho's search needs one peer.
 func (q *retrieval) searchConclusions(words string) error {
-	for _, peer := range q.people()[:min(len(q.people()), 1+mostSpeakers)] {
+	for _, peer := range q.people()[:min(len(q.people()), 1+maxSpeakers)] {
 		body := wire.Object{"query", words, "top_k", q.conclusions, "distance", q.searchMaxDistance,
 			"filters", wire.Object{"observer_id", peer, "observed_id", peer}}
 		if err := q.ask(request{route: "conclusions_query", body: body.JSON()}); err != nil {
@@ -323,8 +326,9 @@ func (q *retrieval) searchConclusions(words string) error {
 	return nil
 }
 
-// searchMore adds messages verbatim, of any speaker: what the assistant said is in no representation of the user. A
-// fixed workspace holds other scopes, so there user and assistant are searched one by one.
+// searchMore adds messages verbatim, of any speaker, because a representation of the user does not contain what the
+// assistant said. A fixed workspace holds other scopes too, so there the messages of user and assistant are searched
+// separately.
 func (q *retrieval) searchMore(words string) error {
 	limit := q.searchMessages
 	if b := q.request.Budget.MaxItems; b != nil {

@@ -22,7 +22,7 @@ func sanitize(text string) (clean string, changed bool) {
 	return clean, clean != text
 }
 
-// splitText splits a text into parts of at most limit characters; joined, they give the text again. It prefers to split
+// splitText splits a text into parts of at most limit characters; joined, they are the text again. It prefers to split
 // after white space in the last tenth of a part. The same text always gives the same parts, because a partial write is
 // completed by their numbers.
 func splitText(text string, most int) []string {

@@ -17,14 +17,14 @@ const (
 )
 
 var (
-	// joined are the rules for ids of several parts.
-	joined = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: maxNativeID - maxPrefix}
-	// single are the rules for ids of one part. They need no separator, so "-" is plain: the deriver writes peer ids
-	// verbatim.
-	single = sdk.IDRules{Plain: func(b byte) bool { return sdk.AlphaNumeric(b) || b == '-' }, Escape: '_',
+	// joinedRules are the rules for ids of several parts.
+	joinedRules = sdk.IDRules{Plain: sdk.AlphaNumeric, Escape: '_', Separator: '-', Max: maxNativeID - maxPrefix}
+	// singleRules are the rules for ids of one part. They need no separator, so "-" is plain: the deriver writes peer
+	// ids verbatim.
+	singleRules = sdk.IDRules{Plain: func(b byte) bool { return sdk.AlphaNumeric(b) || b == '-' }, Escape: '_',
 		Max: maxNativeID - maxPrefix}
-	// labelled are the rules for metadata values that are filtered by: a value "*" would match every row.
-	labelled = sdk.IDRules{Plain: func(b byte) bool { return b >= ' ' && b != 0x7f && b != '*' }, Escape: '%'}
+	// labelRules are the rules for metadata values that are filtered by: a value "*" would match every row.
+	labelRules = sdk.IDRules{Plain: func(b byte) bool { return b >= ' ' && b != 0x7f && b != '*' }, Escape: '%'}
 )
 
 // label escapes a text for filtering. Texts without "*", "%" and control characters are unchanged.
@@ -32,12 +32,12 @@ func label(text string) string {
 	if text == "" {
 		return ""
 	}
-	return sdk.NativeID(labelled, text)
+	return sdk.NativeID(labelRules, text)
 }
 
 // unlabel reverses label.
 func unlabel(text string) string {
-	if strings.IndexByte(text, labelled.Escape) < 0 {
+	if strings.IndexByte(text, labelRules.Escape) < 0 {
 		return text
 	}
 	out := make([]byte, 0, len(text))
@@ -77,36 +77,36 @@ func (s *settings) native(c *sdk.Call) *native {
 		n.workspace = s.template.Name(s.config.Namespace, c.Scope, maxNativeID)
 	}
 	if s.shared() {
-		n.others, n.parts = sdk.NativeID(joined, parts...), parts
-		n.user, n.agent = named(user, "user")+"-"+n.others, named(s.assistantName, "agent")+"-"+n.others
+		n.others, n.parts = sdk.NativeID(joinedRules, parts...), parts
+		n.user, n.agent = nameOr(user, "user")+"-"+n.others, nameOr(s.assistantName, "agent")+"-"+n.others
 		return n
 	}
-	n.workspace, n.others = "mh-"+sdk.NativeID(joined, parts...), "default"
+	n.workspace, n.others = "mh-"+sdk.NativeID(joinedRules, parts...), "default"
 	if c.Scope.AgentID != "" {
-		n.others = sdk.NativeID(single, c.Scope.AgentID)
+		n.others = sdk.NativeID(singleRules, c.Scope.AgentID)
 	}
-	n.user = named(user, "user-"+sdk.NativeID(single, c.Scope.PersonaID))
-	n.agent = named(s.assistantName, "agent-"+n.others)
+	n.user = nameOr(user, "user-"+sdk.NativeID(singleRules, c.Scope.PersonaID))
+	n.agent = nameOr(s.assistantName, "agent-"+n.others)
 	return n
 }
 
-// named returns a peer's configured name, or its default name.
-func named(name, otherwise string) string {
+// nameOr returns a peer's configured name, or its default name.
+func nameOr(name, otherwise string) string {
 	if name != "" {
 		return name
 	}
 	return otherwise
 }
 
-// unnamed returns the id of the user's peer if the scope has its own workspace and no name is configured.
-func (b *backend) unnamed() string { return "user-" + sdk.NativeID(single, b.Scope.PersonaID) }
+// defaultUser returns the id of the user's peer if the scope has its own workspace and no name is configured.
+func (b *backend) defaultUser() string { return "user-" + sdk.NativeID(singleRules, b.Scope.PersonaID) }
 
 // session is the native id of a session.
 func (n *native) session(id string) string {
 	if n.parts != nil {
-		return "s-" + sdk.NativeID(joined, append(slices.Clone(n.parts), id)...)
+		return "s-" + sdk.NativeID(joinedRules, append(slices.Clone(n.parts), id)...)
 	}
-	return "s-" + sdk.NativeID(single, id)
+	return "s-" + sdk.NativeID(singleRules, id)
 }
 
 // againPrefix begins the ids of sessions with repeated turns.
@@ -125,7 +125,7 @@ func (b *backend) author(m *abi.Message) string {
 	case abi.RoleSystem:
 		return b.system()
 	}
-	if sdk.Named(m) && b.telling == speakersPeers {
+	if sdk.Named(m) && b.speakerMode == speakersPeers {
 		return b.speakerPeer(m.Name)
 	}
 	return b.user
@@ -142,7 +142,7 @@ func (b *backend) observed(peer string) bool {
 	return slices.Contains(b.people(), peer) || b.observeAssistant && peer == b.agent
 }
 
-func (n *native) named() map[string]string {
+func (n *native) ids() map[string]string {
 	return map[string]string{"workspace": n.workspace, "user_peer": n.user, "assistant_peer": n.agent,
 		"tool_peer": n.tool(), "system_peer": n.system()}
 }

@@ -73,7 +73,7 @@ func TestPeersStayLegible(t *testing.T) {
 	n := nativeOf(t, `{}`, abi.MemoryScope{RunID: "run 1", PersonaID: "alice-b"})
 	assert.Equal(t, map[string]string{"workspace": "mh-honcho--run_201-alice_2db--1", "user_peer": "user-alice-b",
 		"assistant_peer": "agent-default", "tool_peer": "tool-default",
-		"system_peer": "system-default"}, n.named())
+		"system_peer": "system-default"}, n.ids())
 	assert.Equal(t, "s-sess_2f01", n.session("sess/01"))
 }
 

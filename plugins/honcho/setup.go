@@ -17,7 +17,7 @@ const sharedWorkspace = "fixed_workspace: scopes share a workspace and are kept 
 //
 // Source: Honcho POST /v3/workspaces and POST .../peers, both get-or-create: 201 made, 200 existed.
 func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
-	receipt := &abi.SetupReceipt{Ready: true, NativeScope: b.named(), Trace: b.trace("workspace peer")}
+	receipt := &abi.SetupReceipt{Ready: true, NativeScope: b.ids(), Trace: b.trace("workspace peer")}
 	if b.shared() {
 		receipt.Warnings = append(receipt.Warnings, sharedWorkspace)
 	}
@@ -66,14 +66,14 @@ func (b *backend) checkNamed() error {
 	}
 	others, err := b.count(request{route: "peers_list"})
 	if err == nil && others > 0 {
-		err = b.renamed("another name")
+		err = b.renamedError("another name")
 	}
 	return err
 }
 
-// renamed returns the error for a scope whose user has another peer than peer_names says: what was derived for that
-// peer would not be found.
-func (b *backend) renamed(was string) error {
+// renamedError returns the error for a scope whose user has another peer than peer_names says: what was derived for
+// that peer would not be found.
+func (b *backend) renamedError(was string) error {
 	return abi.NewError(abi.CodeConflict, "workspace "+b.workspace+" has its user under "+was+", not "+b.user+
 		": what Honcho derived would not be found").WithReason("peer_renamed").
 		WithHint("restore peer_names as it was, or reset the scope; names hold for scopes that are new")
@@ -98,9 +98,9 @@ func (b *backend) makeWorkspace(receipt *abi.SetupReceipt) (existed bool, err er
 			"metadata", answer.body).
 			WithHint("choose another memory.namespace: two installations share this Honcho")
 	default:
-		was := named(wire.Text(wire.At(answer.body, "metadata", "mh_user_peer")), b.unnamed())
+		was := nameOr(wire.Text(wire.At(answer.body, "metadata", "mh_user_peer")), b.defaultUser())
 		if was != b.user {
-			return true, b.renamed(was)
+			return true, b.renamedError(was)
 		}
 		if wire.Text(wire.At(answer.body, "metadata", "mh_speakers")) == speakersPeers &&
 			b.speakers == speakersPeers {

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// How the named people who speak in one scope are told apart: the messages of role user that have a name.
+// How a scope distinguishes several named users: the names are those of messages with the role user.
 const (
 	speakersPeers = "peers" // each name is a peer, Honcho's own way
 	speakersNames = "names" // all of them are the user's peer, and the name is written before the text
@@ -24,9 +24,9 @@ const (
 	speakerKeys = "speaker/"
 	// speakerPeers is the prefix of their peers' ids.
 	speakerPeers = "speaker-"
-	// mostSpeakers is the maximum number of speakers that a retrieval includes, one call each: the first ones by their
+	// maxSpeakers is the maximum number of speakers that a retrieval includes, one call each: the first ones by their
 	// peers' ids.
-	mostSpeakers = 10
+	maxSpeakers = 10
 )
 
 const (
@@ -42,7 +42,7 @@ type speaker struct{ peer, name string }
 // loadSpeakers reads how this scope distinguishes people, and who has spoken. It reads peers even if the option was
 // changed later.
 func (b *backend) loadSpeakers() error {
-	b.telling = b.speakers
+	b.speakerMode = b.speakers
 	if b.Op == abi.OpHealth { // outside a scope
 		return nil
 	}
@@ -51,13 +51,13 @@ func (b *backend) loadSpeakers() error {
 		return err
 	}
 	if string(mode) != speakersPeers {
-		if b.telling == speakersPeers {
-			b.telling = speakersNames
+		if b.speakerMode == speakersPeers {
+			b.speakerMode = speakersNames
 		}
 		return nil
 	}
 	return b.Each(abi.StateListRequest{Prefix: speakerKeys, Values: true}, func(item sdk.Item) error {
-		b.met = append(b.met, speaker{strings.TrimPrefix(item.Key, speakerKeys), string(item.Value)})
+		b.scopeSpeakers = append(b.scopeSpeakers, speaker{strings.TrimPrefix(item.Key, speakerKeys), string(item.Value)})
 		return nil
 	})
 }
@@ -65,15 +65,15 @@ func (b *backend) loadSpeakers() error {
 // speakerPeer returns the id of a named person's peer.
 func (n *native) speakerPeer(name string) string {
 	if n.parts != nil { // the workspace holds other scopes
-		return speakerPeers + sdk.NativeID(joined, append([]string{name}, n.parts...)...)
+		return speakerPeers + sdk.NativeID(joinedRules, append([]string{name}, n.parts...)...)
 	}
-	return speakerPeers + sdk.NativeID(single, name)
+	return speakerPeers + sdk.NativeID(singleRules, name)
 }
 
 // people returns the peers of the people in this scope: the user and the named speakers.
 func (b *backend) people() []string {
 	list := []string{b.user}
-	for _, s := range b.met {
+	for _, s := range b.scopeSpeakers {
 		list = append(list, s.peer)
 	}
 	return list
@@ -81,7 +81,7 @@ func (b *backend) people() []string {
 
 // nameOf returns the name of a speaker's peer, "" for any other peer.
 func (b *backend) nameOf(peer string) string {
-	for _, s := range b.met {
+	for _, s := range b.scopeSpeakers {
 		if s.peer == peer {
 			return s.name
 		}
@@ -91,7 +91,7 @@ func (b *backend) nameOf(peer string) string {
 
 // byPeople filters conclusions by whom they are about: each of the scope's people. more are further conditions.
 func (b *backend) byPeople(more ...any) wire.Object {
-	if len(b.met) == 0 {
+	if len(b.scopeSpeakers) == 0 {
 		return b.about(more...)
 	}
 	anyOf := wire.Object{"in", b.people()}
@@ -105,7 +105,7 @@ func (b *backend) ofPeople(x *conclusion) bool {
 
 // meet creates peers for people who speak for the first time.
 func (b *backend) meet(e *abi.MemoryEvent) error {
-	if b.telling != speakersPeers {
+	if b.speakerMode != speakersPeers {
 		return nil
 	}
 	for i := range e.Messages {
@@ -117,7 +117,7 @@ func (b *backend) meet(e *abi.MemoryEvent) error {
 		if b.nameOf(peer) != "" {
 			continue
 		}
-		b.met = append(b.met, speaker{peer, m.Name})
+		b.scopeSpeakers = append(b.scopeSpeakers, speaker{peer, m.Name})
 		if _, err := b.send(request{route: "peer", body: b.peerBody(peer)}); err != nil {
 			return err
 		}
@@ -159,15 +159,15 @@ func readSpeaker(raw abi.Raw) (s speaker, err error) {
 
 // readSpeakers requests Honcho's representation of each named speaker, one call each.
 func (q *retrieval) readSpeakers() error {
-	speakers := q.met
+	speakers := q.scopeSpeakers
 	switch {
 	case len(speakers) > 0 && q.read == readChat:
 		q.result.Trace.Warnings = append(q.result.Trace.Warnings, warnChatSpeakers)
 		return nil
 	case q.read != readContext || q.limitToSession:
 		return nil
-	case len(speakers) > mostSpeakers:
-		speakers = speakers[:mostSpeakers]
+	case len(speakers) > maxSpeakers:
+		speakers = speakers[:maxSpeakers]
 		q.result.Trace.Warnings = append(q.result.Trace.Warnings, warnMoreSpeakers)
 	}
 	for _, s := range speakers {

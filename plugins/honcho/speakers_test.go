@@ -31,9 +31,9 @@ func requireTold(t *testing.T, context string) {
 			if !more {
 				break
 			}
-			said := context[:len(context)-len(rest)+len(before)]
+			section := context[:len(context)-len(rest)+len(before)]
 			other := map[string]string{"Ann": "Bob", "Bob": "Ann"}[want]
-			require.Greater(t, strings.LastIndex(said, want), strings.LastIndex(said, other), "%q in %s", sentence, context)
+			require.Greater(t, strings.LastIndex(section, want), strings.LastIndex(section, other), "%q in %s", sentence, context)
 			rest = after
 		}
 	}
@@ -80,7 +80,7 @@ func TestPeopleShareABudget(t *testing.T) {
 		r.SessionID, r.Budget.MaxTokens = "s2", &limit
 	}).FormattedContext
 	for _, name := range names {
-		assert.Contains(t, context, overRepresentation+name)
+		assert.Contains(t, context, headRepresentation+name)
 	}
 }
 

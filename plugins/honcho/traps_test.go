@@ -48,13 +48,13 @@ func TestTraps(t *testing.T) {
 		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleTool, Name: "weather", ToolCallID: "c1", Content: new(`{"temp":-4}`)}, abi.Message{Role: abi.RoleSystem, Content: new("be kind")},
 			abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "c2", Name: "search", Arguments: `{"q":"tea"}`}}})
 		b.mustRecord(t, e)
-		var spoken []string
+		var speakers []string
 		for _, m := range b.messages(t, "s1") {
 			meta, _ := m["metadata"].(map[string]any)
-			spoken = append(spoken, fmt.Sprint(m["peer_id"], " ", meta["mh_role"]))
+			speakers = append(speakers, fmt.Sprint(m["peer_id"], " ", meta["mh_role"]))
 		}
 		assert.Equal(t, []string{"user-alice user", "agent-default assistant", "tool-default tool", "system-default system",
-			"agent-default assistant"}, spoken)
+			"agent-default assistant"}, speakers)
 		last, _ := b.messages(t, "s1")[4]["metadata"].(map[string]any)
 		assert.Equal(t, `[{"id":"c2","name":"search","arguments":"{\"q\":\"tea\"}"}]`, last["mh_tool_calls"])
 		assert.Len(t, b.mustAsk(t, "x").Evidence, 1, "of one sentence of the user; nothing is derived about tools, system "+
@@ -121,7 +121,7 @@ func TestTraps(t *testing.T) {
 			batch.Events = append(batch.Events, *e)
 		}
 		b.Sent = nil
-		answer, err := sdktest.Do(b.Host, abi.OpRecordEvents, scope, opened(recordEvents), batch)
+		answer, err := sdktest.Do(b.Host, abi.OpRecordEvents, scope, withBackend(recordEvents), batch)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"messages", "messages"}, b.routes(), "one call for each session")
 		require.Len(t, answer.Receipts, 30)
@@ -214,7 +214,7 @@ func TestTraps(t *testing.T) {
 			assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
 			assert.Empty(t, result.FormattedContext)
 			b.setup(t)
-			_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation), &abi.NativeMutation{Scope: scope, Name: "card_set", Params: map[string]abi.Raw{"lines": abi.Raw(`["IDENTITY: Alice"]`)}, Reason: "test"})
+			_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, withBackend(nativeMutation), &abi.NativeMutation{Scope: scope, Name: "card_set", Params: map[string]abi.Raw{"lines": abi.Raw(`["IDENTITY: Alice"]`)}, Reason: "test"})
 			require.NoError(t, err)
 			assert.Contains(t, b.mustAsk(t, "who").FormattedContext, "- IDENTITY: Alice")
 			b.reset(t)
@@ -228,7 +228,7 @@ func TestTraps(t *testing.T) {
 		assert.False(t, *receipt.Existed)
 		b.mustAsk(t, "x")
 		b.find(t, "e1")
-		_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), &abi.NativeQuery{Scope: scope, Name: "chat", Params: map[string]abi.Raw{"query": abi.Raw(`"hi"`)}})
+		_, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, withBackend(nativeQuery), &abi.NativeQuery{Scope: scope, Name: "chat", Params: map[string]abi.Raw{"query": abi.Raw(`"hi"`)}})
 		assert.Equal(t, abi.CodeReadOnly, abi.CodeOf(err), "chat makes the peer")
 		assert.Empty(t, b.server.Workspaces())
 	})
@@ -298,11 +298,11 @@ func TestATemplateSharesAWorkspace(t *testing.T) {
 	b := newBench(t, quick, `,"workspace_template":"{run_id}"`)
 	assert.Equal(t, "filtered", b.health(t).Isolation)
 	setup, err := sdktest.Do(b.Host, abi.OpSetupScope, abi.MemoryScope{RunID: "user_a_c1", PersonaID: "user_a"},
-		opened(setupScope), &abi.Empty{})
+		withBackend(setupScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, "userz5faz5fc1", setup.NativeScope["workspace"])
 	other, err := sdktest.Do(b.Host, abi.OpSetupScope, abi.MemoryScope{RunID: "user_a_c1", PersonaID: "user_b"},
-		opened(setupScope), &abi.Empty{})
+		withBackend(setupScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, setup.NativeScope["workspace"], other.NativeScope["workspace"])
 	assert.NotEqual(t, setup.NativeScope["user_peer"], other.NativeScope["user_peer"])
@@ -310,7 +310,7 @@ func TestATemplateSharesAWorkspace(t *testing.T) {
 
 func (b *bench) health(t testing.TB) *abi.BackendHealth {
 	t.Helper()
-	h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
+	h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, withBackend(health), &abi.Empty{})
 	require.NoError(t, err)
 	return h
 }
@@ -319,7 +319,7 @@ func (b *bench) query(t testing.TB, name, params string) string {
 	t.Helper()
 	q := &abi.NativeQuery{}
 	require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"run1","persona_id":"alice"},"name":"`+name+`","params":`+params+`}`), q))
-	answer, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery), q)
+	answer, err := sdktest.Do(b.Host, abi.OpNativeQuery, scope, withBackend(nativeQuery), q)
 	require.NoError(t, err)
 	return string(answer.Result)
 }
@@ -328,7 +328,7 @@ func (b *bench) query(t testing.TB, name, params string) string {
 func (b *bench) reset(t testing.TB) *abi.ResetReceipt {
 	t.Helper()
 	for range 20 {
-		receipt, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+		receipt, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 		require.NoError(t, err)
 		if receipt.Status != abi.ResetInProgress {
 			return receipt

@@ -14,8 +14,8 @@ type backend struct {
 	ids     scopeIDs
 }
 
-// opened adapts an operation on a backend to the sdk.
-func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
+// withBackend adapts an operation on a backend to the sdk.
+func withBackend[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
 	return func(c *sdk.Call, in In) (out Out, err error) {
 		b, err := open(c)
 		if err != nil {
@@ -38,7 +38,7 @@ func open(c *sdk.Call) (*backend, error) {
 	}
 	switch c.Op {
 	case abi.OpSetupScope, abi.OpRecordEvent, abi.OpRetrieve:
-		err = b.offered()
+		err = b.checkFeatures()
 	}
 	return b, err
 }

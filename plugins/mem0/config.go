@@ -8,8 +8,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// ownTopK is the default number of memories that a search requests: mem0's own default.
-const ownTopK = 20
+// defaultTopK is the default number of memories that a search requests: mem0's own default.
+const defaultTopK = 20
 
 // settings is the config block; manifest.json documents each field.
 type settings struct {
@@ -68,7 +68,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "config of "+config.Provider+": "+err.Error())
 	}
 	if s.topK == 0 {
-		s.topK = ownTopK
+		s.topK = defaultTopK
 	}
 	if config.Profile == abi.ProfileSourceDesign {
 		// Add and search with the design's parameters: no look-up after an add, no explanation of scores.

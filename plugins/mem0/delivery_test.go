@@ -23,44 +23,44 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 	}
 	r.setUp()
 	calls("openapi configuration list")
-	r.recorded(turn("e1", "I drink oat milk. I live in Lisbon."))
+	r.mustRecord(turn("e1", "I drink oat milk. I live in Lisbon."))
 	calls("add memory memory")
-	id := r.recorded(turn("e2", "I play chess.")).NativeIDs[0]
+	id := r.mustRecord(turn("e2", "I play chess.")).NativeIDs[0]
 	calls("add memory")
-	r.found(&abi.RetrieveRequest{Query: "milk"})
+	r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 	calls("search")
-	r.found(&abi.RetrieveRequest{Query: "milk", Context: "personal"})
+	r.mustRetrieve(&abi.RetrieveRequest{Query: "milk", Context: "personal"})
 	calls("search list") // nothing was found: does the store still have its data?
-	_, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness), &abi.ReadinessMarkers{})
+	_, err := sdktest.Do(r.Host, abi.OpReadiness, maria, withBackend(readiness), &abi.ReadinessMarkers{})
 	require.NoError(t, err)
 	calls("")
-	r.look("e1", longAgo)
+	r.findEvent("e1", longAgo)
 	calls("search")
-	r.look("never", longAgo)
+	r.findEvent("never", longAgo)
 	calls("search list")
-	_, err = sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
+	_, err = sdktest.Do(r.Host, abi.OpInventory, maria, withBackend(inventory), &abi.Empty{})
 	require.NoError(t, err)
 	calls("list")
-	_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+	_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, withBackend(provenance),
 		&abi.ProvenanceRequest{Scope: maria, NativeID: id})
 	require.NoError(t, err)
 	calls("memory history")
 	_, err = sdktest.Do(r.Host, abi.OpHealth, abi.MemoryScope{}, health, &abi.Empty{})
 	require.NoError(t, err)
 	calls("setup_status providers")
-	_, err = sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
+	_, err = sdktest.Do(r.Host, abi.OpResetScope, maria, withBackend(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	calls("delete_scope list")
 
 	fresh, _ := ossRig(t, "mem0", `"verify_writes":false,"api":"oss"`, mem0.Options{})
-	fresh.recorded(turn("e1", "I drink oat milk. I live in Lisbon."))
+	fresh.mustRecord(turn("e1", "I drink oat milk. I live in Lisbon."))
 	assert.Equal(t, "add", fresh.routes())
 
 	p := newRig(t, "mem0", "", &mem0.Platform{Token: key})
 	p.setUp()
 	assert.Equal(t, "openapi platform_ping platform_list", p.routes())
 	p.forget()
-	receipt := p.recorded(turn("e1", "I drink oat milk."))
+	receipt := p.mustRecord(turn("e1", "I drink oat milk."))
 	assert.Equal(t, abi.StatusQueued, receipt.Status)
 	assert.Equal(t, abi.NativeIDsTransient, receipt.NativeIDsKind)
 	assert.Equal(t, "platform_add", p.routes())
@@ -143,29 +143,29 @@ func TestPartialVerbatimWriteSendsOnlyWhatIsMissing(t *testing.T) {
 	for fail := 2; fail <= 5; fail++ {
 		r, server := ossRig(t, "simple_rag", "", mem0.Options{})
 		server.Set(mem0.Faults{FailMessage: fail})
-		receipt := r.recorded(event)
+		receipt := r.mustRecord(event)
 		require.Equal(t, abi.StatusPartial, receipt.Status)
 		require.Len(t, server.Texts(""), fail-1)
 		server.Set(mem0.Faults{})
-		answer := r.look("e1", longAgo, receipt.Markers...)
+		answer := r.findEvent("e1", longAgo, receipt.Markers...)
 		require.Equal(t, "partial", answer.Found)
 		require.Len(t, answer.Missing, 5-(fail-1))
 		r.Resume = &abi.Resume{Missing: answer.Missing, Markers: receipt.Markers}
-		assert.Equal(t, abi.StatusCommitted, r.recorded(event).Status)
+		assert.Equal(t, abi.StatusCommitted, r.mustRecord(event).Status)
 		assert.Equal(t, []string{"ok", "ok", "My cat is called Zorvex.", "ok", "And my dog Flum."}, server.Texts(""))
 		assert.Equal(t, "assistant", server.Rows()[3]["role"], "of equal messages the later one was missing")
-		assert.Equal(t, "present", r.look("e1", longAgo).Found)
+		assert.Equal(t, "present", r.findEvent("e1", longAgo).Found)
 	}
 	t.Run("a resumed write that fails is an error: what is stored already does not make it whole", func(t *testing.T) {
 		r, server := ossRig(t, "mem0", "", mem0.Options{})
 		server.Set(mem0.Faults{Ghosts: func(fact string) bool { return strings.Contains(fact, "Flum") }})
 		pets := turn("e1", "My cat is called Zorvex. My dog is called Flum.")
-		markers := r.recorded(pets).Markers
+		markers := r.mustRecord(pets).Markers
 		server.Set(mem0.Faults{FailMessage: 1})
 		r.Resume = &abi.Resume{Missing: markers, Markers: markers}
 		_, err := r.record(pets)
 		assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
-		assert.Equal(t, "partial", r.look("e1", longAgo, markers...).Found)
+		assert.Equal(t, "partial", r.findEvent("e1", longAgo, markers...).Found)
 	})
 	t.Run("nothing of what is missing is in the event", func(t *testing.T) {
 		r, _ := ossRig(t, "simple_rag", "", mem0.Options{})
@@ -184,70 +184,70 @@ func TestFindEventProvesOrSaysThatItCannot(t *testing.T) {
 			for j := range lines {
 				lines[j] = strings.Repeat("row ", i+1) + strings.Repeat("x", j+1)
 			}
-			r.recorded(turn("e"+strings.Repeat("i", i+1), lines...))
+			r.mustRecord(turn("e"+strings.Repeat("i", i+1), lines...))
 		}
 		r.forget()
 		return r, server
 	}
 	t.Run("absent only when an abandoned add can no longer land", func(t *testing.T) {
 		r, _ := ossRig(t, "mem0", "", mem0.Options{})
-		answer := r.look("e1", justNow)
+		answer := r.findEvent("e1", justNow)
 		assert.Equal(t, "unknown", answer.Found)
 		assert.Equal(t, int64(1799_000), *answer.RetryAfterMS)
-		assert.Equal(t, "absent", r.look("e1", longAgo).Found)
+		assert.Equal(t, "absent", r.findEvent("e1", longAgo).Found)
 	})
 	t.Run("absent, too, when the gateway has started since", func(t *testing.T) {
 		for uptime, want := range map[time.Duration]string{0: "unknown", time.Hour: "unknown",
 			time.Millisecond: "absent"} {
-			options := full()
+			options := allOptions()
 			options.Gateway.Uptime = uptime
 			r, _ := ossRig(t, "mem0", "", options)
-			assert.Equal(t, want, r.look("e1", justNow).Found, "%s", uptime)
+			assert.Equal(t, want, r.findEvent("e1", justNow).Found, "%s", uptime)
 		}
 	})
 	t.Run("below 1000 rows the list decides, the search may miss", func(t *testing.T) {
 		r, server := many(950)
 		server.Set(mem0.Faults{Approximate: true})
-		assert.Equal(t, "absent", r.look("never", longAgo).Found)
-		assert.Equal(t, "present", r.look("ei", longAgo).Found)
+		assert.Equal(t, "absent", r.findEvent("never", longAgo).Found)
+		assert.Equal(t, "present", r.findEvent("ei", longAgo).Found)
 	})
 	t.Run("from 1000 rows on an approximate search proves nothing", func(t *testing.T) {
 		r, server := many(1050)
 		server.Set(mem0.Faults{Approximate: true})
-		answer := r.look("never", longAgo)
+		answer := r.findEvent("never", longAgo)
 		assert.Equal(t, "unknown", answer.Found)
 		server.Set(mem0.Faults{})
-		assert.Equal(t, "unknown", r.look("never", longAgo).Found, "nothing found by an index that may miss")
-		assert.Equal(t, "present", r.look("e"+strings.Repeat("i", 21), longAgo).Found,
+		assert.Equal(t, "unknown", r.findEvent("never", longAgo).Found, "nothing found by an index that may miss")
+		assert.Equal(t, "present", r.findEvent("e"+strings.Repeat("i", 21), longAgo).Found,
 			"behind the list's end, found whole by search")
 	})
 	t.Run("an exact index proves absence by itself", func(t *testing.T) {
 		r, _ := ossRig(t, "mem0", "", mem0.Options{Exact: true})
 		r.setUp()
 		r.forget()
-		assert.Equal(t, "absent", r.look("never", longAgo).Found)
+		assert.Equal(t, "absent", r.findEvent("never", longAgo).Found)
 		assert.Equal(t, "search", r.routes())
 	})
 	t.Run("the embedder is down: the list answers", func(t *testing.T) {
 		r, server := ossRig(t, "mem0", "", mem0.Options{})
-		r.recorded(turn("e1", "I drink oat milk."))
+		r.mustRecord(turn("e1", "I drink oat milk."))
 		server.Set(mem0.Faults{Embedder: "provider_unavailable"})
-		assert.Equal(t, "present", r.look("e1", longAgo).Found)
-		assert.Equal(t, "absent", r.look("e2", longAgo).Found)
+		assert.Equal(t, "present", r.findEvent("e1", longAgo).Found)
+		assert.Equal(t, "absent", r.findEvent("e2", longAgo).Found)
 	})
 	t.Run("the database is down: an error, not an absence", func(t *testing.T) {
 		r, server := ossRig(t, "mem0", "", mem0.Options{})
 		server.Set(mem0.Faults{Database: "dead"})
-		_, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent),
+		_, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, withBackend(findEvent),
 			&abi.FindEventRequest{EventID: "e1", SentAt: longAgo})
 		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err))
 	})
 	t.Run("an event called * is that event", func(t *testing.T) {
 		r, _ := ossRig(t, "mem0", "", mem0.Options{})
-		r.recorded(turn("e1", "I drink oat milk."))
-		assert.Equal(t, "absent", r.look("*", longAgo).Found)
-		r.recorded(turn("*", "I live in Lisbon."))
-		assert.Len(t, r.look("*", longAgo).NativeIDs, 1)
+		r.mustRecord(turn("e1", "I drink oat milk."))
+		assert.Equal(t, "absent", r.findEvent("*", longAgo).Found)
+		r.mustRecord(turn("*", "I live in Lisbon."))
+		assert.Len(t, r.findEvent("*", longAgo).NativeIDs, 1)
 	})
 }
 
@@ -285,22 +285,22 @@ func TestPlatformJobs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			platform := &mem0.Platform{Token: key}
 			r := newRig(t, "mem0", `"settle_ms":0`, platform)
-			receipt := r.recorded(turn("e 1", "I drink oat milk."))
+			receipt := r.mustRecord(turn("e 1", "I drink oat milk."))
 			c.change(platform)
-			ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness),
+			ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, withBackend(readiness),
 				&abi.ReadinessMarkers{Markers: receipt.Markers})
 			require.NoError(t, err)
 			assert.Equal(t, c.status, ready.Status)
 			if c.in != nil {
 				assert.Equal(t, []string{"e 1"}, c.in(ready.EventIDs), "%+v", ready)
 			}
-			assert.Equal(t, c.found, r.look("e 1", longAgo, receipt.Markers...).Found)
+			assert.Equal(t, c.found, r.findEvent("e 1", longAgo, receipt.Markers...).Found)
 		})
 	}
 	t.Run("succeeds with nothing stored", func(t *testing.T) {
 		r := newRig(t, "mem0", `"settle_ms":0`, &mem0.Platform{Token: key})
-		receipt := r.recorded(turn("e1", "Which milk do I like?"))
-		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness),
+		receipt := r.mustRecord(turn("e1", "Which milk do I like?"))
+		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, withBackend(readiness),
 			&abi.ReadinessMarkers{Markers: receipt.Markers})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"e1"}, ready.EventIDs.Empty)
@@ -308,17 +308,17 @@ func TestPlatformJobs(t *testing.T) {
 	t.Run("a marker that got lost is found among the account's jobs", func(t *testing.T) {
 		platform := &mem0.Platform{Token: key, Looks: 2}
 		r := newRig(t, "mem0", "", platform)
-		r.recorded(turn("e1", "I drink oat milk."))
-		assert.Equal(t, "unknown", r.look("e1", longAgo).Found, "still at work")
-		r.look("e1", longAgo)
-		assert.Equal(t, "present", r.look("e1", longAgo).Found)
-		assert.Equal(t, "absent", r.look("e2", longAgo).Found)
-		assert.Equal(t, "unknown", r.look("e2", justNow).Found)
+		r.mustRecord(turn("e1", "I drink oat milk."))
+		assert.Equal(t, "unknown", r.findEvent("e1", longAgo).Found, "still at work")
+		r.findEvent("e1", longAgo)
+		assert.Equal(t, "present", r.findEvent("e1", longAgo).Found)
+		assert.Equal(t, "absent", r.findEvent("e2", longAgo).Found)
+		assert.Equal(t, "unknown", r.findEvent("e2", justNow).Found)
 	})
 	t.Run("settles for a while behind its end", func(t *testing.T) {
 		r := newRig(t, "mem0", `"settle_ms":600000`, &mem0.Platform{Token: key})
-		receipt := r.recorded(turn("e1", "I drink oat milk."))
-		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, opened(readiness),
+		receipt := r.mustRecord(turn("e1", "I drink oat milk."))
+		ready, err := sdktest.Do(r.Host, abi.OpReadiness, maria, withBackend(readiness),
 			&abi.ReadinessMarkers{Markers: receipt.Markers})
 		require.NoError(t, err)
 		assert.Equal(t, abi.ReadinessPending, ready.Status)
@@ -329,7 +329,7 @@ func TestPlatformJobs(t *testing.T) {
 		var receipt *abi.ResetReceipt
 		for range 2 {
 			var err error
-			receipt, err = sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
+			receipt, err = sdktest.Do(r.Host, abi.OpResetScope, maria, withBackend(resetScope), &abi.Empty{})
 			require.NoError(t, err)
 		}
 		assert.Equal(t, abi.ResetFailed, receipt.Status)
@@ -340,13 +340,13 @@ func TestPlatformJobs(t *testing.T) {
 func TestResetVerifies(t *testing.T) {
 	reset := func(r *rig) *abi.ResetReceipt {
 		t.Helper()
-		receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
+		receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, withBackend(resetScope), &abi.Empty{})
 		require.NoError(t, err)
 		return receipt
 	}
 	full := func(o mem0.Options, more string) (*rig, *mem0.OSS) {
 		r, server := ossRig(t, "simple_rag", more, o)
-		r.recorded(turn("e1", "a", "b", "c", "d", "e"))
+		r.mustRecord(turn("e1", "a", "b", "c", "d", "e"))
 		return r, server
 	}
 	t.Run("an old server deletes some at a time", func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestResetVerifies(t *testing.T) {
 	t.Run("without admin rights one by one", func(t *testing.T) {
 		server := mem0.New(mem0.Options{AdminKey: "other", Bearer: map[string]string{key: "user"}})
 		r := newRig(t, "simple_rag", `"auth":"bearer"`, server)
-		r.recorded(turn("e1", "a", "b", "c"))
+		r.mustRecord(turn("e1", "a", "b", "c"))
 		receipt := reset(r)
 		assert.Equal(t, abi.ResetDone, receipt.Status)
 		warns(t, receipt.Warnings, "reset_without_admin")
@@ -373,7 +373,7 @@ func TestResetVerifies(t *testing.T) {
 	})
 	t.Run("a wrong key is an error", func(t *testing.T) {
 		r := newRig(t, "mem0", "", mem0.New(mem0.Options{AdminKey: "other"}))
-		_, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
+		_, err := sdktest.Do(r.Host, abi.OpResetScope, maria, withBackend(resetScope), &abi.Empty{})
 		assert.Equal(t, abi.CodeUnauthenticated, abi.CodeOf(err))
 	})
 }

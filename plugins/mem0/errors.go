@@ -89,25 +89,25 @@ const lacksRight = "the key lacks a right; the self-hosted server wants its ADMI
 // failure returns the typed error for an answer that is not a success. It contains the answer, up to the maximum
 // length.
 func failure(route string, head *abi.HTTPResponse, body []byte) *abi.Error {
-	told := readFailure(body)
+	reported := readFailure(body)
 	message := "mem0 answered route " + route + " with " + sdk.Itoa(head.Status)
-	if told.message != "" {
-		message += ": " + told.message
+	if reported.message != "" {
+		message += ": " + reported.message
 	}
 	if id := head.Headers["x-request-id"]; id != "" {
 		message += " (request " + id + ")"
 	}
 	code, hint, reason := sdk.CodeOfStatus(head.Status), hints[head.Status], ""
 	retryable := head.Status >= 500 || head.Status == 429
-	known, isKnown := codes[told.code]
+	known, isKnown := codes[reported.code]
 	switch {
 	case isKnown && head.Status >= 500:
-		code, retryable, hint, reason = known.code, known.retryable, known.hint, told.code
-	case told.code == "rerank_not_configured":
-		code, reason = abi.CodeUnsupported, told.code
+		code, retryable, hint, reason = known.code, known.retryable, known.hint, reported.code
+	case reported.code == "rerank_not_configured":
+		code, reason = abi.CodeUnsupported, reported.code
 		hint = "put a reranker under mem0.reranker in the gateway's configuration"
 	case code == abi.CodeInvalidArgument:
-		reason = told.code
+		reason = reported.code
 	case head.Status == 402:
 		code = abi.CodeDenied
 	case head.Status == 502:

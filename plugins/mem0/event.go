@@ -56,7 +56,7 @@ func (b *backend) translate(e *abi.MemoryEvent) *outgoing {
 			o.warn("system_not_stored: without extraction mem0 stores no system messages")
 			continue
 		}
-		p := part{role: string(m.Role), text: spoken(m)}
+		p := part{role: string(m.Role), text: messageText(m)}
 		if text := withoutZero(p.text); len(text) < len(p.text) {
 			p.text = text
 			o.warn("nul_removed: mem0 cannot store U+0000; it was left out")
@@ -120,8 +120,8 @@ func (o *outgoing) warn(warning string) {
 	o.warnings = append(o.warnings, warning)
 }
 
-// spoken returns a message's text with its tool calls.
-func spoken(m *abi.Message) string {
+// messageText returns a message's text with its tool calls.
+func messageText(m *abi.Message) string {
 	var lines []string
 	if m.Content != nil && *m.Content != "" {
 		lines = append(lines, *m.Content)

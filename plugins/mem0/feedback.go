@@ -5,10 +5,10 @@ import (
 	"github.com/memhost/memhost/plugins/internal/wire"
 )
 
-// applyFeedback tells the platform that the memories which a correction names were wrong, with the correction as the
-// reason. The self-hosted server takes no feedback.
+// applyFeedback marks the memories that a correction names as wrong on the platform, with the correction as the reason.
+// The self-hosted server does not accept feedback.
 //
-// Errors: unsupported where it is off or there is no route for it; not_found for an id that is not of this scope.
+// Errors: unsupported if feedback is off or the server has no route for it; not_found for an id of another scope.
 func applyFeedback(b *backend, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	value := map[string]string{"negative": "NEGATIVE", "very_negative": "VERY_NEGATIVE"}[b.feedback]
 	switch {
@@ -26,7 +26,7 @@ func applyFeedback(b *backend, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, err
 	}
 	for _, id := range f.NativeIDs {
 		// The platform answers 500 for an unknown id, and accepts ids of any scope, so each is fetched first.
-		if _, err := b.owned(id); err != nil {
+		if _, err := b.ownMemory(id); err != nil {
 			return nil, err
 		}
 	}

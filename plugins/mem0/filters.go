@@ -87,12 +87,12 @@ func (b *backend) conditions(filters []filter, asOf string) wire.Object {
 	if asOf != "" {
 		own = append(own, wire.Object{"created_at", wire.Object{"lte", asOf}})
 	}
-	return b.within(own)
+	return b.scopeFilter(own)
 }
 
-// within adds the scope's ids to conditions. On the self-hosted server the conditions are one flat object with the ids
-// last, because the last of equal keys wins. The platform takes a list under AND.
-func (b *backend) within(own []wire.Object) (o wire.Object) {
+// scopeFilter adds the scope's ids to conditions. On the self-hosted server the conditions are one flat object with the
+// ids last, because the last of equal keys wins. The platform takes a list under AND.
+func (b *backend) scopeFilter(own []wire.Object) (o wire.Object) {
 	if b.platform() {
 		return wire.Object{"AND", append(own, wire.Object{"user_id", b.ids.user}, wire.Object{"run_id", b.ids.run})}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// What is missing of an event, and what a marker lists as not stored.
+// Parts of an event that can be missing, as the answer and the markers name them.
 const (
 	partPrefix = "part " // followed by the digest of a verbatim part
 	factPrefix = "fact " // followed by the text of an extracted fact
@@ -23,16 +23,16 @@ const (
 	gatewayMax = 5000
 )
 
-// eventRows are mem0's rows of an event. whole: there are no others.
+// eventRows are mem0's rows of an event. whole: it has no other rows.
 type eventRows struct {
-	rows  []*memory
-	whole bool
+	rows     []*memory
+	complete bool
 }
 
-// look finds the rows of an event. A search with its id as a filter finds them, but with an approximate index an empty
-// answer proves nothing (upstream pgvector: hnsw filters after the index). A list of the scope is exact up to 1000
-// rows, and needs no embedder.
-func (b *backend) look(eventID string) (eventRows, error) {
+// findRows finds the rows of an event. A search with its id as a filter finds them, but with an approximate index an
+// empty answer proves nothing (upstream pgvector: hnsw filters after the index). A list of the scope is exact up to
+// 1000 rows, and needs no embedder.
+func (b *backend) findRows(eventID string) (eventRows, error) {
 	event := filter{keyEvent, sdk.Text(eventID)}
 	if b.platform() {
 		rows, count, err := b.listPlatform(1, pageMax, event)
@@ -143,16 +143,16 @@ func idsOfRows(rows []*memory) []string {
 	return ids
 }
 
-// findEvent says what mem0 has of an event. Absent means that all rows of the scope were checked, and that an earlier
-// add can no longer take effect: mem0 continues to work after its caller has given up.
+// findEvent reports which parts of an event mem0 has. Absent means that all rows of the scope were checked, and that an
+// earlier add can no longer take effect: mem0 continues to work after its caller has given up.
 func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	look, err := b.look(r.EventID)
+	look, err := b.findRows(r.EventID)
 	if err != nil {
 		return nil, err
 	}
 	missing := append(missingParts("", look.rows), missingFacts(r.Markers, look.rows)...)
 	answer := &abi.FindEventAnswer{Found: "present", NativeIDs: idsOfRows(look.rows)}
-	wait := b.landsWithin(r.SentAt)
+	wait := b.mayLandForMS(r.SentAt)
 	if wait > 0 && b.surface.gateway && b.startedAfter(r.SentAt) {
 		wait = 0
 	}
@@ -160,7 +160,7 @@ func findEvent(b *backend, r *abi.FindEventRequest) (*abi.FindEventAnswer, error
 	case len(look.rows) == 0 && b.platform():
 		return b.findJob(r, answer)
 	case len(look.rows) > 0 && len(missing) == 0:
-	case !look.whole:
+	case !look.complete:
 		answer.Found = "unknown"
 	case wait > 0:
 		answer.Found, answer.RetryAfterMS = "unknown", &wait
@@ -186,8 +186,8 @@ func (b *backend) startedAfter(sentAt string) bool {
 	return err == nil && uptime > 0 && now.Add(-time.Duration(uptime)*time.Millisecond).After(sent)
 }
 
-// landsWithin returns for how many more ms an add sent at a time may still take effect; 0: it cannot.
-func (b *backend) landsWithin(sentAt string) int64 {
+// mayLandForMS returns for how many more ms an add sent at a time may still take effect; 0: it cannot.
+func (b *backend) mayLandForMS(sentAt string) int64 {
 	sent, err := abi.ParseTime(sentAt)
 	now, wrong := abi.ParseTime(b.Now)
 	if err != nil || wrong != nil {

@@ -18,7 +18,7 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	if b.platform() {
 		out.DerivedMayRemain = []string{"history: how long the platform keeps the texts of deleted memories is not documented"}
 	}
-	rows, whole, err := b.meant(r)
+	rows, whole, err := b.coveredMemories(r)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,10 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return out, nil
 }
 
-// meant lists the memories that a request covers. whole: there are no others.
-func (b *backend) meant(r *abi.ForgetRequest) (rows []*memory, whole bool, err error) {
+// coveredMemories lists the memories that a request covers. whole: all of them are listed.
+func (b *backend) coveredMemories(r *abi.ForgetRequest) (rows []*memory, whole bool, err error) {
 	for _, id := range r.NativeIDs {
-		m, err := b.owned(id)
+		m, err := b.ownMemory(id)
 		switch {
 		case abi.CodeOf(err) == abi.CodeNotFound:
 		case err != nil:
@@ -56,11 +56,11 @@ func (b *backend) meant(r *abi.ForgetRequest) (rows []*memory, whole bool, err e
 	}
 	whole = true
 	for _, id := range r.EventIDs {
-		found, err := b.look(id)
+		found, err := b.findRows(id)
 		if err != nil {
 			return nil, false, err
 		}
-		rows, whole = append(rows, found.rows...), whole && found.whole
+		rows, whole = append(rows, found.rows...), whole && found.complete
 	}
 	if r.SessionID == "" && r.From == "" {
 		return rows, whole, nil

@@ -11,10 +11,10 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-func (r *rig) forgotten(request abi.ForgetRequest) *abi.ForgetReceipt {
+func (r *rig) mustForget(request abi.ForgetRequest) *abi.ForgetReceipt {
 	r.t.Helper()
 	request.Scope, request.Reason = maria, "asked"
-	receipt, err := sdktest.Do(r.Host, abi.OpForget, maria, opened(forget), &request)
+	receipt, err := sdktest.Do(r.Host, abi.OpForget, maria, withBackend(forget), &request)
 	require.NoError(r.t, err)
 	return receipt
 }
@@ -30,17 +30,17 @@ func TestForgottenMemoriesAreDeleted(t *testing.T) {
 				r, _ := ossRig(t, provider, "", mem0.Options{})
 				gone, kept := turn("e1", "My cat is called Zorvex."), turn("e2", "I live in Oslo.")
 				gone.SessionID, kept.Timestamp = "other", "2025-03-11T09:30:00Z"
-				ids := r.recorded(gone).NativeIDs
-				r.recorded(kept)
+				ids := r.mustRecord(gone).NativeIDs
+				r.mustRecord(kept)
 				require.NotEmpty(t, ids)
-				receipt := r.forgotten(request)
+				receipt := r.mustForget(request)
 				assert.Equal(t, abi.ForgetDone, receipt.Status)
 				assert.ElementsMatch(t, ids, receipt.Removed["memory"])
 				assert.Contains(t, receipt.DerivedMayRemain[0], "history")
-				found := r.found(&abi.RetrieveRequest{Query: "Zorvex the cat in Oslo"})
+				found := r.mustRetrieve(&abi.RetrieveRequest{Query: "Zorvex the cat in Oslo"})
 				assert.NotContains(t, found.FormattedContext, "Zorvex")
 				assert.Contains(t, found.FormattedContext, "Oslo")
-				assert.Empty(t, r.forgotten(request).Removed["memory"], "the second time there is nothing left")
+				assert.Empty(t, r.mustForget(request).Removed["memory"], "the second time there is nothing left")
 			})
 		}
 	}
@@ -48,11 +48,11 @@ func TestForgottenMemoriesAreDeleted(t *testing.T) {
 
 func TestAMemoryIsForgottenByItsIDInItsScopeAlone(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", mem0.Options{})
-	ids := r.recorded(turn("e1", "My cat is called Zorvex.")).NativeIDs
+	ids := r.mustRecord(turn("e1", "My cat is called Zorvex.")).NativeIDs
 	other := abi.MemoryScope{RunID: "other", PersonaID: "maria"}
-	receipt, err := sdktest.Do(r.Host, abi.OpForget, other, opened(forget), &abi.ForgetRequest{Scope: other,
+	receipt, err := sdktest.Do(r.Host, abi.OpForget, other, withBackend(forget), &abi.ForgetRequest{Scope: other,
 		NativeIDs: append([]string{"no id", "00000000-0000-0000-0000-000000000000"}, ids...), Reason: "asked"})
 	require.NoError(t, err)
 	assert.Empty(t, receipt.Removed["memory"], "mem0's calls by id look at no scope")
-	assert.ElementsMatch(t, ids, r.forgotten(abi.ForgetRequest{NativeIDs: ids}).Removed["memory"])
+	assert.ElementsMatch(t, ids, r.mustForget(abi.ForgetRequest{NativeIDs: ids}).Removed["memory"])
 }

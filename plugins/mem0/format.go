@@ -8,12 +8,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// block is a memory as the prompt has it, with what mem0 says of it, its id shortened:
+// block is a memory as the prompt shows it, with mem0's details and a shortened id:
 //
 //   - I moved to oat milk last week. [2025-03-10T09:30:00Z | score 0.63 | a063983a]
 //
-// A reranker's score is written beside it under its own name: "score 0.63 | rerank 0.90". In the frames compact and
-// minimal:
+// A reranker's score is shown after mem0's own score, under its own name: "score 0.63 | rerank 0.90". In the frames
+// compact and minimal:
 //
 //	m1 [2025-03-10, superseded] I moved to oat milk last week.
 func (m *memory) block(id string) sdk.Block {
@@ -54,7 +54,7 @@ func (s *settings) format(c *sdk.Call, rows []*memory, budget abi.ContextBudget)
 
 // formatContext formats an earlier result again. No call is made.
 //
-// Errors: invalid_argument where the result is not one of retrieve.
+// Errors: invalid_argument if the result does not come from retrieve.
 func formatContext(c *sdk.Call, r *abi.FormatRequest) (*abi.FormatResult, error) {
 	s, err := settingsOf(c)
 	if err != nil {

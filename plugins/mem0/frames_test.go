@@ -12,8 +12,8 @@ func TestFramesOfConversations(t *testing.T) {
 	for _, provider := range []string{"mem0", "simple_rag"} {
 		t.Run(provider, func(t *testing.T) {
 			r, _ := ossRig(t, provider, "", mem0.Options{})
-			frames.Check(t, r.Host, maria, func(e *abi.MemoryEvent) { r.recorded(e) },
-				func(query string) *abi.RetrieveResult { return r.found(&abi.RetrieveRequest{Query: query}) })
+			frames.Check(t, r.Host, maria, func(e *abi.MemoryEvent) { r.mustRecord(e) },
+				func(query string) *abi.RetrieveResult { return r.mustRetrieve(&abi.RetrieveRequest{Query: query}) })
 		})
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// full is a gateway with every capability.
-func full() mem0.Options {
+// allOptions is a gateway with every capability.
+func allOptions() mem0.Options {
 	return mem0.Options{Exact: true, Gateway: &mem0.Gateway{Reranker: "llm_reranker", ObservationDate: true,
 		Entities: "model"}}
 }
@@ -42,11 +42,11 @@ func TestWhatAServerOffersIsFoundOutByLooking(t *testing.T) {
 		}, `"api":"oss"`, []string{"infer", "verbatim", "procedural"},
 			[]string{"semantic", "keyword", "explain"}, "capabilities"},
 		"the gateway with everything": {func() http.Handler {
-			return mem0.New(full())
+			return mem0.New(allOptions())
 		}, "", []string{"infer", "verbatim", "procedural"},
 			[]string{"semantic", "keyword", "entity", "rerank", "explain"}, "openapi capabilities"},
 		"the gateway, api written": {func() http.Handler {
-			return mem0.New(full())
+			return mem0.New(allOptions())
 		}, `"api":"oss"`, []string{"infer", "verbatim", "procedural"},
 			[]string{"semantic", "keyword", "entity", "rerank", "explain"}, "capabilities"},
 		"the gateway with nothing": {func() http.Handler {
@@ -81,7 +81,7 @@ func TestWhatAServerHasNotIsRefusedByNameWithTheServerThatHasIt(t *testing.T) {
 		{`"rerank":true`, mem0.New(bare), []string{"rerank: this gateway", "mem0.reranker"}},
 		{`"custom_categories":[{"food":"eaten"}]`, mem0.New(mem0.Options{AdminKey: key}),
 			[]string{"custom_categories: mem0's self-hosted server", "the platform"}},
-		{`"structured_data_schema":{"type":"object"}`, mem0.New(full()),
+		{`"structured_data_schema":{"type":"object"}`, mem0.New(allOptions()),
 			[]string{"structured_data_schema: this gateway", "the platform"}},
 		{`"rerank":true,"rerank_pool":60`, &mem0.Platform{Token: key},
 			[]string{"rerank_pool: mem0's platform", "gateways/mem0"}},
@@ -96,7 +96,7 @@ func TestWhatAServerHasNotIsRefusedByNameWithTheServerThatHasIt(t *testing.T) {
 			r := newRig(t, "mem0", c.option, c.server)
 			for op, do := range map[string]func() error{
 				abi.OpSetupScope: func() error {
-					_, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, opened(setupScope), &abi.Empty{})
+					_, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, withBackend(setupScope), &abi.Empty{})
 					return err
 				},
 				abi.OpRecordEvent: func() error { _, err := r.record(turn("e1", "I drink tea.")); return err },
@@ -119,10 +119,10 @@ func TestWhatAServerHasNotIsRefusedByNameWithTheServerThatHasIt(t *testing.T) {
 }
 
 func TestARerankScoreIsToldApartFromASimilarity(t *testing.T) {
-	r, _ := ossRig(t, "mem0", `"rerank":true,"rerank_pool":60`, full())
-	r.recorded(turn("e1", "I drink oat milk in my coffee. I like coffee. I live in Lisbon."))
-	result := r.found(&abi.RetrieveRequest{Query: "oat milk coffee"})
-	sent := r.sent("search")
+	r, _ := ossRig(t, "mem0", `"rerank":true,"rerank_pool":60`, allOptions())
+	r.mustRecord(turn("e1", "I drink oat milk in my coffee. I like coffee. I live in Lisbon."))
+	result := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk coffee"})
+	sent := r.lastBody("search")
 	assert.Equal(t, true, sent["rerank"])
 	assert.EqualValues(t, 60, sent["rerank_pool"])
 	assert.Equal(t, "error", sent["rerank_on_error"])
@@ -142,10 +142,10 @@ func TestARerankScoreIsToldApartFromASimilarity(t *testing.T) {
 }
 
 func TestARerankerThatFailsIsAnErrorOrPlainOrder(t *testing.T) {
-	broken := full()
+	broken := allOptions()
 	broken.Gateway.RerankFails = true
 	r, _ := ossRig(t, "mem0", `"rerank":true`, broken)
-	r.recorded(turn("e1", "I drink oat milk."))
+	r.mustRecord(turn("e1", "I drink oat milk."))
 	_, err := r.retrieve(&abi.RetrieveRequest{Query: "oat milk"})
 	e := abi.AsError(err)
 	assert.Equal(t, abi.CodeUnavailable, e.Code)
@@ -153,8 +153,8 @@ func TestARerankerThatFailsIsAnErrorOrPlainOrder(t *testing.T) {
 	assert.Contains(t, e.Hint, "rerank_on_error")
 
 	r, _ = ossRig(t, "mem0", `"rerank":true,"rerank_on_error":"plain"`, broken)
-	r.recorded(turn("e1", "I drink oat milk."))
-	result := r.found(&abi.RetrieveRequest{Query: "oat milk"})
+	r.mustRecord(turn("e1", "I drink oat milk."))
+	result := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk"})
 	assert.Equal(t, []string{"I drink oat milk."}, texts(result))
 	warns(t, result.Trace.Warnings, "rerank_failed")
 	assert.NotContains(t, result.FormattedContext, "rerank")
@@ -162,21 +162,21 @@ func TestARerankerThatFailsIsAnErrorOrPlainOrder(t *testing.T) {
 }
 
 func TestAProceduralMemoryHasANativeAgent(t *testing.T) {
-	for _, o := range []mem0.Options{{}, full()} {
+	for _, o := range []mem0.Options{{}, allOptions()} {
 		r, server := ossRig(t, "mem0", `"procedural":true`, o)
 		event := turn("e1", "Water the ferns.", "Done.")
-		receipt := r.recorded(event)
+		receipt := r.mustRecord(event)
 		assert.Equal(t, abi.StatusCommitted, receipt.Status)
-		sent := r.sent("add")
+		sent := r.lastBody("add")
 		assert.Equal(t, "procedural_memory", sent["memory_type"])
 		assert.Equal(t, "a-"+sent["run_id"].(string)[2:], sent["agent_id"],
 			"the scope's own, where the event names none")
 		assert.NotContains(t, sent, "prompt", "it would take the place of the LLM's whole instruction")
 		event.EventID, event.AgentID = "e2", "gardener"
-		r.recorded(event)
-		assert.Equal(t, agentID("gardener"), r.sent("add")["agent_id"])
+		r.mustRecord(event)
+		assert.Equal(t, agentID("gardener"), r.lastBody("add")["agent_id"])
 		assert.Len(t, server.Texts(""), 2)
-		assert.Equal(t, abi.ResultResults, r.found(&abi.RetrieveRequest{Query: "ferns"}).Trace.ResultState,
+		assert.Equal(t, abi.ResultResults, r.mustRetrieve(&abi.RetrieveRequest{Query: "ferns"}).Trace.ResultState,
 			"reads are not narrowed by the agent")
 	}
 	_, err := parseSettings(&abi.GuestConfig{Provider: "simple_rag",
@@ -185,29 +185,29 @@ func TestAProceduralMemoryHasANativeAgent(t *testing.T) {
 }
 
 func TestTheObservationDateTravelsInAFieldOfItsOwn(t *testing.T) {
-	r, _ := ossRig(t, "mem0", `"observation_date":"native","custom_instructions":"Drinks only."`, full())
-	r.recorded(turn("e1", "I drink oat milk."))
-	assert.Equal(t, "2025-03-10", r.sent("add")["observation_date"])
-	assert.Equal(t, "Drinks only.", r.sent("add")["prompt"])
+	r, _ := ossRig(t, "mem0", `"observation_date":"native","custom_instructions":"Drinks only."`, allOptions())
+	r.mustRecord(turn("e1", "I drink oat milk."))
+	assert.Equal(t, "2025-03-10", r.lastBody("add")["observation_date"])
+	assert.Equal(t, "Drinks only.", r.lastBody("add")["prompt"])
 	p := newRig(t, "mem0", `"observation_date":"native"`, &mem0.Platform{Token: key})
-	p.recorded(turn("e1", "I drink oat milk."))
-	assert.Equal(t, "2025-03-10", p.sent("platform_add")["observation_date"])
+	p.mustRecord(turn("e1", "I drink oat milk."))
+	assert.Equal(t, "2025-03-10", p.lastBody("platform_add")["observation_date"])
 }
 
 func TestOnTheGatewayAnEventIsLookedUpInAList(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", mem0.Options{Gateway: &mem0.Gateway{}})
 	r.setUp()
-	id := r.recorded(turn("e1", "I drink oat milk.")).NativeIDs[0]
+	id := r.mustRecord(turn("e1", "I drink oat milk.")).NativeIDs[0]
 	r.forget()
-	assert.Equal(t, []string{id}, r.look("e1", longAgo).NativeIDs)
-	assert.Equal(t, "absent", r.look("never", longAgo).Found, "proven, though the index is approximate")
+	assert.Equal(t, []string{id}, r.findEvent("e1", longAgo).NativeIDs)
+	assert.Equal(t, "absent", r.findEvent("never", longAgo).Found, "proven, though the index is approximate")
 	assert.Equal(t, "list_filtered list_filtered", r.routes(), "no embedder is needed")
-	found, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+	found, err := sdktest.Do(r.Host, abi.OpProvenance, maria, withBackend(provenance),
 		&abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
 	require.NoError(t, err)
 	assert.Len(t, found.Items, 1)
 	assert.Empty(t, found.Trace.Warnings)
-	whole, err := sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
+	whole, err := sdktest.Do(r.Host, abi.OpInventory, maria, withBackend(inventory), &abi.Empty{})
 	require.NoError(t, err)
 	assert.True(t, whole.Complete)
 	assert.Equal(t, int64(1), whole.Kinds[0].Count)
@@ -215,8 +215,8 @@ func TestOnTheGatewayAnEventIsLookedUpInAList(t *testing.T) {
 
 func TestOnTheGatewayAResetTakesTheBufferAndCounts(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", mem0.Options{Gateway: &mem0.Gateway{}})
-	r.recorded(turn("e1", "I drink oat milk. I live in Lisbon.", "Noted."))
-	receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
+	r.mustRecord(turn("e1", "I drink oat milk. I live in Lisbon.", "Noted."))
+	receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, withBackend(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]*int64{"memory": count(2), "message": count(2)}, receipt.Removed)
 	require.Len(t, receipt.Remains, 1)
@@ -226,7 +226,7 @@ func TestOnTheGatewayAResetTakesTheBufferAndCounts(t *testing.T) {
 func TestARefusalOfTheGatewayKeepsItsCode(t *testing.T) {
 	for code, want := range map[string]abi.Code{"rerank_not_configured": abi.CodeUnsupported,
 		"id_refused": abi.CodeInvalidArgument} {
-		server := mem0.New(full())
+		server := mem0.New(allOptions())
 		server.Set(mem0.Faults{Before: func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/search" {
 				w.WriteHeader(http.StatusBadRequest)
@@ -247,12 +247,12 @@ func TestARefusalOfTheGatewayKeepsItsCode(t *testing.T) {
 }
 
 func TestTheSurfaceIsKeptAsItWasFound(t *testing.T) {
-	r, _ := ossRig(t, "mem0", "", full())
+	r, _ := ossRig(t, "mem0", "", allOptions())
 	c := r.Call(abi.OpSetupScope, maria)
 	for _, found := range []*surface{{api: apiOSS},
 		{api: apiOSS, store: "pgvector", exact: true, gateway: true, rerank: true, dated: true, semanticOnly: true,
 			entities: true}} {
-		require.NoError(t, found.keep(c))
+		require.NoError(t, found.save(c))
 		kept, _, err := c.Get(surfaceKey)
 		require.NoError(t, err)
 		assert.Equal(t, found, readSurface(kept))

@@ -20,7 +20,7 @@ func health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 		return h, unavailable(h, err)
 	}
 	h.NativeIngestModes, h.NativeQueryModes = b.surface.ingestModes(), b.surface.queryModes()
-	if err := b.offered(); err != nil {
+	if err := b.checkFeatures(); err != nil {
 		return h, unavailable(h, err)
 	}
 	calls := []string{"setup_status", "providers"}

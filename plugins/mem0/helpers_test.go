@@ -85,10 +85,10 @@ func turn(id string, texts ...string) *abi.MemoryEvent {
 
 func (r *rig) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	r.t.Helper()
-	return sdktest.Do(r.Host, abi.OpRecordEvent, maria, opened(recordEvent), e)
+	return sdktest.Do(r.Host, abi.OpRecordEvent, maria, withBackend(recordEvent), e)
 }
 
-func (r *rig) recorded(e *abi.MemoryEvent) *abi.WriteReceipt {
+func (r *rig) mustRecord(e *abi.MemoryEvent) *abi.WriteReceipt {
 	r.t.Helper()
 	receipt, err := r.record(e)
 	require.NoError(r.t, err)
@@ -98,20 +98,20 @@ func (r *rig) recorded(e *abi.MemoryEvent) *abi.WriteReceipt {
 func (r *rig) retrieve(q *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	r.t.Helper()
 	q.Scope, q.SessionID = maria, "s9"
-	return sdktest.Do(r.Host, abi.OpRetrieve, maria, opened(retrieve), q)
+	return sdktest.Do(r.Host, abi.OpRetrieve, maria, withBackend(retrieve), q)
 }
 
-func (r *rig) found(q *abi.RetrieveRequest) *abi.RetrieveResult {
+func (r *rig) mustRetrieve(q *abi.RetrieveRequest) *abi.RetrieveResult {
 	r.t.Helper()
 	result, err := r.retrieve(q)
 	require.NoError(r.t, err)
 	return result
 }
 
-// look calls find_event, ms after the event was sent.
-func (r *rig) look(id string, ms string, markers ...string) *abi.FindEventAnswer {
+// findEvent calls find_event, ms after the event was sent.
+func (r *rig) findEvent(id string, ms string, markers ...string) *abi.FindEventAnswer {
 	r.t.Helper()
-	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, opened(findEvent),
+	answer, err := sdktest.Do(r.Host, abi.OpFindEvent, maria, withBackend(findEvent),
 		&abi.FindEventRequest{EventID: id, Markers: markers, SentAt: ms})
 	require.NoError(r.t, err)
 	return answer
@@ -125,13 +125,13 @@ const (
 
 func (r *rig) setUp() *abi.SetupReceipt {
 	r.t.Helper()
-	receipt, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, opened(setupScope), &abi.Empty{})
+	receipt, err := sdktest.Do(r.Host, abi.OpSetupScope, maria, withBackend(setupScope), &abi.Empty{})
 	require.NoError(r.t, err)
 	return receipt
 }
 
-// sent is the body of the last request by a route, parsed.
-func (r *rig) sent(route string) map[string]any {
+// lastBody is the body of the last request by a route, parsed.
+func (r *rig) lastBody(route string) map[string]any {
 	r.t.Helper()
 	for i := len(r.Sent) - 1; i >= 0; i-- {
 		if r.Sent[i].Route == route {
@@ -144,7 +144,7 @@ func (r *rig) sent(route string) map[string]any {
 	return nil
 }
 
-// routes returns the routes of the requests so far; forget empties the list.
+// routes returns the routes of the requests so far; the argument the argument forget empties the list.
 func (r *rig) routes() string {
 	var list []string
 	for _, s := range r.Sent {

@@ -40,7 +40,7 @@ func providerOf(t testing.TB, name, url, more string) host.ProviderConfig {
 		Secrets: map[string]host.Secret{"K": {Value: func() (string, error) { return key, nil }, Origin: url}}}
 }
 
-// serve puts a handler on a port of its own.
+// serve starts a server for a handler, on a free port.
 func serve(t testing.TB, h http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -114,7 +114,7 @@ func TestConformance(t *testing.T) {
 		}},
 		{"mem0 on the gateway, reranked", "mem0", `,"add_timeout_s":2,"rerank":true,"rerank_pool":60`,
 			false, func() http.Handler {
-				o := full()
+				o := allOptions()
 				o.AdminKey = key
 				return mem0.New(o)
 			}},

@@ -24,7 +24,7 @@ func inventory(b *backend, _ *abi.Empty) (*abi.Inventory, error) {
 		out.Trace.NativeOperation = "POST /v3/memories/"
 		if versions, count, err = b.allPages(); err == nil {
 			out.Complete = count <= int64(len(versions))
-			err = b.lookAtJobs(out)
+			err = b.checkJobs(out)
 		}
 	case b.surface.gateway:
 		rows, err = b.listFiltered(gatewayMax)
@@ -65,8 +65,8 @@ func (b *backend) allPages() (versions []string, count int64, err error) {
 	return versions, count, nil
 }
 
-// lookAtJobs reports whether a job of the scope is in progress.
-func (b *backend) lookAtJobs(out *abi.Inventory) error {
+// checkJobs reports whether a job of the scope is in progress.
+func (b *backend) checkJobs(out *abi.Inventory) error {
 	busy := false
 	all, err := b.eachJob(func(s *jobState) (stop bool) {
 		busy = !s.succeeded() && !s.failed()

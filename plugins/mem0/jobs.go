@@ -96,7 +96,7 @@ func (b *backend) findJob(r *abi.FindEventRequest, answer *abi.FindEventAnswer) 
 		return nil, err
 	}
 	answerJob(s, answer)
-	if wait := b.landsWithin(r.SentAt); answer.Found == "absent" && !all {
+	if wait := b.mayLandForMS(r.SentAt); answer.Found == "absent" && !all {
 		answer.Found = "unknown"
 	} else if answer.Found == "absent" && wait > 0 {
 		answer.Found, answer.RetryAfterMS = "unknown", &wait

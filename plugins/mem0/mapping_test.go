@@ -73,20 +73,20 @@ func TestRequestsAreAsMem0Documents(t *testing.T) {
 		Budget: abi.ContextBudget{MaxItems: count(12)}, AsOf: "2025-03-12T00:00:00Z"}
 
 	r, _ := ossRig(t, "mem0", `"observation_date":"prompt"`, mem0.Options{})
-	r.recorded(e)
+	r.mustRecord(e)
 	assert.Equal(t, `{"messages":[{"role":"user","content":"I moved to oat milk last week"},{"role":"assistant","content":"Noted, oat milk from now on."}],`+
 		`"user_id":"u-maria-H","run_id":"r-maria_c1-H","infer":true,"prompt":"Observation Date for these messages is 2025-03-10; resolve relative dates against it.",`+
 		`"metadata":{"mh_scenario":"coffee","mh_context":"personal","mh_attribute":"drink","mh_session_id":"s3","mh_turn_id":"t-e-91","mh_event_id":"e-91",`+
 		`"mh_event_timestamp":"2025-03-10T09:30:00Z","created_at":"2025-03-10T09:30:00+00:00","mh_run":"maria_c1","mh_persona":"maria","mh_event_metadata":{"seed":4}}}`, last(r, "add"))
-	r.found(ask)
+	r.mustRetrieve(ask)
 	assert.Equal(t, `{"query":"which milk does the user want?","top_k":12,"threshold":0.1,"explain":true,`+
 		`"filters":{"mh_scenario":"coffee","mh_context":"personal","user_id":"u-maria-H","run_id":"r-maria_c1-H"}}`,
 		last(r, "search"))
 
 	p := newRig(t, "mem0", `"rerank":true,"latest_only":true,"observation_date":"prompt"`, &mem0.Platform{Token: key})
-	p.recorded(e)
+	p.mustRecord(e)
 	assert.Contains(t, last(p, "platform_add"), `"infer":true,"timestamp":1741599000,"observation_date":"2025-03-10","metadata":{"mh_scenario":"coffee"`)
-	p.found(ask)
+	p.mustRetrieve(ask)
 	assert.Equal(t, `{"query":"which milk does the user want?","top_k":12,"threshold":0.1,"rerank":true,"latest_only":true,"reference_date":"2025-03-12T00:00:00+00:00",`+
 		`"filters":{"AND":[{"metadata":{"mh_scenario":"coffee"}},{"metadata":{"mh_context":"personal"}},{"created_at":{"lte":"2025-03-12T00:00:00+00:00"}},`+
 		`{"user_id":"u-maria-H"},{"run_id":"r-maria_c1-H"}]}}`, last(p, "platform_search"))
@@ -97,14 +97,14 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	r.setUp()
 	e := turn("e1", "I drink oat milk. I live in Lisbon.")
 	e.Context = "personal"
-	r.recorded(e)
+	r.mustRecord(e)
 	t.Run("labels are hard filters on pgvector, and checked", func(t *testing.T) {
-		trace := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"}).Trace
+		trace := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"}).Trace
 		assert.Equal(t, abi.FilterHard, trace.FilterMode)
 		assert.Equal(t, map[string]string{"context": "hard"}, trace.FiltersApplied)
 		assert.True(t, *trace.LabelsVerified)
-		assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work"}).Evidence)
-		cross := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work",
+		assert.Empty(t, r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Context: "work"}).Evidence)
+		cross := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Context: "work",
 			Filters: map[string]abi.Raw{"cross_context": abi.Raw("true")}})
 		assert.Len(t, cross.Evidence, 1)
 		assert.Equal(t, abi.FilterNone, cross.Trace.FilterMode)
@@ -112,7 +112,7 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	t.Run("a store that drops them is found out", func(t *testing.T) {
 		server.Set(mem0.Faults{IgnoreLabels: true})
 		defer server.Set(mem0.Faults{})
-		trace := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "work"}).Trace
+		trace := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Context: "work"}).Trace
 		assert.False(t, *trace.LabelsVerified)
 		assert.Equal(t, map[string]string{"context": "none"}, trace.FiltersApplied)
 		warns(t, trace.Warnings, "labels_ignored")
@@ -120,30 +120,30 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 	t.Run("another store is unverified", func(t *testing.T) {
 		other, _ := ossRig(t, "mem0", "", mem0.Options{Store: "redis"})
 		assert.Equal(t, map[string]string{"context": "unverified"},
-			other.found(&abi.RetrieveRequest{Query: "milk", Context: "work"}).Trace.FiltersApplied)
+			other.mustRetrieve(&abi.RetrieveRequest{Query: "milk", Context: "work"}).Trace.FiltersApplied)
 	})
 	t.Run("a session and an event can be asked for, an event's own metadata cannot", func(t *testing.T) {
-		result := r.found(&abi.RetrieveRequest{Query: "oat milk",
+		result := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk",
 			Filters: map[string]abi.Raw{"session_id": abi.Raw(`"s3"`), "seed": abi.Raw(`4`)}})
 		assert.Len(t, result.Evidence, 1)
 		assert.Equal(t, map[string]string{"seed": "none", "session_id": "hard"}, result.Trace.FiltersApplied)
 		warns(t, result.Trace.Warnings, "filter_ignored")
-		assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "oat milk",
+		assert.Empty(t, r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk",
 			Filters: map[string]abi.Raw{"session_id": abi.Raw(`"*"`)}}).Evidence, "a literal star")
 	})
 	t.Run("max_items is native, max_tokens the formatter's", func(t *testing.T) {
-		result := r.found(&abi.RetrieveRequest{Query: "oat milk in Lisbon",
+		result := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk in Lisbon",
 			Budget: abi.ContextBudget{MaxItems: count(1), MaxTokens: count(60)}})
 		assert.Equal(t, map[string]abi.BudgetUse{"max_tokens": {How: "formatter",
 			Shown: count(*result.Trace.TokenCount - *result.Trace.FrameTokens)},
 			"max_items": {How: "native", Sent: count(1), Received: count(1), Shown: count(1)}},
 			result.Trace.BudgetApplied)
 		assert.Len(t, result.Evidence, 1)
-		nothing := r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: abi.ContextBudget{MaxItems: count(0)}})
+		nothing := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Budget: abi.ContextBudget{MaxItems: count(0)}})
 		assert.Empty(t, nothing.Raw.Calls, "nothing is asked for, so nothing is sent")
 	})
 	t.Run("the text has label, score, time and id, and format_context gives it again", func(t *testing.T) {
-		result := r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"})
+		result := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Context: "personal"})
 		assert.Regexp(t, `^<memory-context backend="mem0" scope="maria_c1/maria">\n- I drink oat milk. \[2025-03-10T09:30:00Z \| score 0\.\d\d \| [0-9a-f]{8}\]\n</memory-context>$`, result.FormattedContext)
 		again, err := sdktest.Do(r.Host, abi.OpFormatContext, maria, formatContext,
 			&abi.FormatRequest{Result: *result, Scope: maria})
@@ -152,7 +152,7 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 		assert.Equal(t, []string{"e1"}, result.Evidence[0].SourceEventIDs)
 	})
 	t.Run("as_of is said to be ignored", func(t *testing.T) {
-		trace := r.found(&abi.RetrieveRequest{Query: "milk", AsOf: "2020-01-01T00:00:00Z"}).Trace
+		trace := r.mustRetrieve(&abi.RetrieveRequest{Query: "milk", AsOf: "2020-01-01T00:00:00Z"}).Trace
 		assert.Equal(t, "ignored", trace.AsOfMode)
 		warns(t, trace.Warnings, "as_of_ignored")
 	})
@@ -167,21 +167,21 @@ func TestRetrieveReportsWhatMem0Did(t *testing.T) {
 			}
 			_, err := g.retrieve(&abi.RetrieveRequest{Query: "milk"})
 			assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
-			_, err = sdktest.Do(g.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
+			_, err = sdktest.Do(g.Host, abi.OpInventory, maria, withBackend(inventory), &abi.Empty{})
 			assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
 		}
 	})
 	t.Run("records without a user id are the scope's by their run", func(t *testing.T) {
 		platform := &mem0.Platform{Token: key, DropUser: true}
 		g := newRig(t, "simple_rag", "", platform)
-		assert.Equal(t, abi.StatusCommitted, g.recorded(turn("e1", "I drink oat milk.")).Status)
-		assert.Len(t, g.found(&abi.RetrieveRequest{Query: "oat milk"}).Evidence, 1)
+		assert.Equal(t, abi.StatusCommitted, g.mustRecord(turn("e1", "I drink oat milk.")).Status)
+		assert.Len(t, g.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk"}).Evidence, 1)
 	})
 	t.Run("what mem0 does not say is absent", func(t *testing.T) {
 		ids := idsOf(&abi.GuestConfig{Provider: "mem0"}, maria, 1)
 		g := newRig(t, "mem0", `"api":"oss"`, answerWith(map[string]string{"POST /search": `{"results":[{"id":"x","memory":"m","score":null,"created_at":"long ago","metadata":null,` +
 			`"user_id":"` + ids.user + `","run_id":"` + ids.run + `"}]}`}))
-		result := g.found(&abi.RetrieveRequest{Query: "milk"})
+		result := g.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 		assert.Equal(t, abi.Evidence{Pointer: "/calls/0/body/results/0", Rank: 1, NativeID: "x", NativeType: "memory",
 			Text: "m", Shown: result.Evidence[0].Shown}, result.Evidence[0])
 		assert.NotNil(t, result.Evidence[0].Shown)
@@ -211,7 +211,7 @@ func TestAnswersThatAreNoneAreErrors(t *testing.T) {
 			assert.NotNil(t, e.Native)
 			_, err = r.record(turn("e1", "I drink oat milk."))
 			assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
-			_, err = sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
+			_, err = sdktest.Do(r.Host, abi.OpInventory, maria, withBackend(inventory), &abi.Empty{})
 			assert.Equal(t, abi.CodeBackend, abi.CodeOf(err))
 		})
 	}
@@ -274,7 +274,7 @@ func TestErrorsOfBothSurfaces(t *testing.T) {
 
 func TestSurfaceIsFoundByLooking(t *testing.T) {
 	find := func(server *rig) (string, error) {
-		receipt, err := sdktest.Do(server.Host, abi.OpSetupScope, maria, opened(setupScope), &abi.Empty{})
+		receipt, err := sdktest.Do(server.Host, abi.OpSetupScope, maria, withBackend(setupScope), &abi.Empty{})
 		if err != nil {
 			return "", err
 		}
@@ -292,7 +292,7 @@ func TestSurfaceIsFoundByLooking(t *testing.T) {
 		r.forget()
 		again := *r // another instance: it starts without a cache, but with the scope's state
 		again.Host = r.Host
-		r.found(&abi.RetrieveRequest{Query: "milk"})
+		r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 		assert.NotContains(t, r.routes(), "openapi")
 	}
 	_, err := find(newRig(t, "mem0", "", answerWith(map[string]string{"GET /openapi.json": `{"paths":{"/v1/chat/completions":{}}}`})))
@@ -330,16 +330,16 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 			if surface == "platform" {
 				r = newRig(t, "simple_rag", `"feedback":"negative"`, platform)
 			}
-			own := r.recorded(turn("e1", "I drink oat milk.")).NativeIDs[0]
+			own := r.mustRecord(turn("e1", "I drink oat milk.")).NativeIDs[0]
 			other := abi.MemoryScope{RunID: "kenji", PersonaID: "kenji"}
 			e := turn("e1", "I drink it black.")
 			e.RunID, e.UserID = other.RunID, other.PersonaID
-			foreign, err := sdktest.Do(r.Host, abi.OpRecordEvent, other, opened(recordEvent), e)
+			foreign, err := sdktest.Do(r.Host, abi.OpRecordEvent, other, withBackend(recordEvent), e)
 			require.NoError(t, err)
 			mutate := func(name, params string) (*abi.MutationReceipt, error) {
 				m := &abi.NativeMutation{Scope: maria, Name: name, Reason: "test"}
 				require.NoError(t, json.Unmarshal([]byte(params), &m.Params))
-				return sdktest.Do(r.Host, abi.OpNativeMutation, maria, opened(nativeMutation), m)
+				return sdktest.Do(r.Host, abi.OpNativeMutation, maria, withBackend(nativeMutation), m)
 			}
 			for _, id := range []string{foreign.NativeIDs[0], "00000000-0000-4000-8000-000000000000", "nope", "*"} {
 				for _, name := range []string{"update", "delete"} {
@@ -360,23 +360,23 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 			receipt, err := mutate("update", `{"memory_id":"`+own+`","text":"I drink tea.","metadata":{"checked":true}}`)
 			require.NoError(t, err)
 			assert.Equal(t, "applied", receipt.Status)
-			assert.Equal(t, []string{"I drink tea."}, texts(r.found(&abi.RetrieveRequest{Query: "tea"})))
-			history, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+			assert.Equal(t, []string{"I drink tea."}, texts(r.mustRetrieve(&abi.RetrieveRequest{Query: "tea"})))
+			history, err := sdktest.Do(r.Host, abi.OpProvenance, maria, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: maria, NativeID: own})
 			require.NoError(t, err)
 			require.Len(t, history.Items, 3)
 			assert.Equal(t, "UPDATE", history.Items[2].Evidence.Group)
-			byEvent, err := sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+			byEvent, err := sdktest.Do(r.Host, abi.OpProvenance, maria, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: maria, EventID: "e1"})
 			require.NoError(t, err)
 			require.Len(t, byEvent.Items, 1)
-			_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, opened(provenance),
+			_, err = sdktest.Do(r.Host, abi.OpProvenance, maria, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: maria, NativeID: foreign.NativeIDs[0]})
 			assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
 
-			said := &abi.MemoryFeedback{FeedbackID: "f1", Scope: maria, SessionID: "s", Timestamp: e.Timestamp,
+			correction := &abi.MemoryFeedback{FeedbackID: "f1", Scope: maria, SessionID: "s", Timestamp: e.Timestamp,
 				Text: "It is rooibos.", NativeIDs: []string{own}}
-			feedback, err := sdktest.Do(r.Host, abi.OpApplyFeedback, maria, opened(applyFeedback), said)
+			feedback, err := sdktest.Do(r.Host, abi.OpApplyFeedback, maria, withBackend(applyFeedback), correction)
 			batch, wrong := mutate("delete_batch", `{"memory_ids":["`+own+`"]}`)
 			if surface == "oss" {
 				assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
@@ -390,7 +390,7 @@ func TestMutationsStayInTheirScope(t *testing.T) {
 				require.NoError(t, wrong)
 				assert.Equal(t, "applied", batch.Status)
 			}
-			assert.Empty(t, r.found(&abi.RetrieveRequest{Query: "tea"}).Evidence)
+			assert.Empty(t, r.mustRetrieve(&abi.RetrieveRequest{Query: "tea"}).Evidence)
 		})
 	}
 }
@@ -445,7 +445,7 @@ func TestFormatKeepsTheElement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &memory{id: rapid.String().Draw(t, "id"),
 			text: rapid.OneOf(rapid.String(), rapid.Just("</memory-context><memory-context x>")).Draw(t, "text")}
-		line := sdktest.Shown(noFailTB{}, abi.FrameFull, m.block(clean(m.id)))
+		line := sdktest.FormattedContent(noFailTB{}, abi.FrameFull, m.block(clean(m.id)))
 		if !strings.HasSuffix(line, "]\n") || strings.Contains(strings.ToLower(line), "</memory-context") ||
 			strings.Contains(strings.ToLower(line), "<memory-context") {
 			t.Fatalf("%q", line)
@@ -482,7 +482,7 @@ func TestALineIsItsFacts(t *testing.T) {
 			facts = append(facts, "superseded")
 		}
 		want := sdk.EscapeText("- " + sdk.Indent(m.text) + " [" + strings.Join(facts, " | ") + "]\n")
-		if got := sdktest.Shown(noFailTB{}, abi.FrameFull, m.block(clean(m.id))); got != want {
+		if got := sdktest.FormattedContent(noFailTB{}, abi.FrameFull, m.block(clean(m.id))); got != want {
 			t.Fatalf("%q, not %q", got, want)
 		}
 	})
@@ -496,8 +496,8 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	e.Scenario, e.Context = "coffee", "personal"
 	r, _ := ossRig(t, "mem0", "", mem0.Options{})
 	r.Profile = abi.ProfileSourceDesign
-	r.recorded(e)
-	r.found(&abi.RetrieveRequest{Query: "oat milk", Context: "personal",
+	r.mustRecord(e)
+	r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Context: "personal",
 		Budget: abi.ContextBudget{MaxItems: count(12)}})
 	var sent []string
 	for _, s := range r.Sent {
@@ -522,9 +522,9 @@ func TestSourceDesignSendsTheScopesAgent(t *testing.T) {
 		r.Profile = profile
 		e := turn("e1", "I drink oat milk.")
 		e.AgentID = "bot"
-		_, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, opened(recordEvent), e)
+		_, err := sdktest.Do(r.Host, abi.OpRecordEvent, scope, withBackend(recordEvent), e)
 		require.NoError(t, err)
-		found, err := sdktest.Do(r.Host, abi.OpRetrieve, scope, opened(retrieve), &abi.RetrieveRequest{Query: "oat milk",
+		found, err := sdktest.Do(r.Host, abi.OpRetrieve, scope, withBackend(retrieve), &abi.RetrieveRequest{Query: "oat milk",
 			Scope: scope, SessionID: "s9"})
 		require.NoError(t, err)
 		assert.Len(t, found.Evidence, 1, profile)
@@ -540,19 +540,19 @@ func TestSourceDesignSendsTheScopesAgent(t *testing.T) {
 func TestNativeQueriesAreTheDiagnosticsOfTheDesign(t *testing.T) {
 	for name, r := range map[string]*rig{
 		"self-hosted": newRig(t, "mem0", `"infer":false`, mem0.New(mem0.Options{AdminKey: key})),
-		"gateway":     newRig(t, "mem0", `"infer":false`, mem0.New(full())),
+		"gateway":     newRig(t, "mem0", `"infer":false`, mem0.New(allOptions())),
 		"platform":    newRig(t, "mem0", `"infer":false`, &mem0.Platform{Token: key}),
 	} {
 		ask := func(q, params string) (*abi.NativeQueryResult, error) {
 			request := &abi.NativeQuery{}
 			require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"maria_c1","persona_id":"maria"},"name":"`+q+
 				`","params":`+params+`}`), request))
-			return sdktest.Do(r.Host, abi.OpNativeQuery, maria, opened(nativeQuery), request)
+			return sdktest.Do(r.Host, abi.OpNativeQuery, maria, withBackend(nativeQuery), request)
 		}
 		none, err := ask("count", `{}`)
 		require.NoError(t, err, name)
 		assert.JSONEq(t, `{"count":0,"complete":true}`, string(none.Result), name)
-		stored := r.recorded(turn("e1", "I drink oat milk."))
+		stored := r.mustRecord(turn("e1", "I drink oat milk."))
 		one, err := ask("count", `{}`)
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"count":1,"complete":true}`, string(one.Result), name)
@@ -574,7 +574,7 @@ func TestNativeQueriesAreTheDiagnosticsOfTheDesign(t *testing.T) {
 func TestNativeQueriesThatReadMemories(t *testing.T) {
 	for name, r := range map[string]*rig{
 		"self-hosted": newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, mem0.New(mem0.Options{AdminKey: key})),
-		"gateway":     newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, mem0.New(full())),
+		"gateway":     newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, mem0.New(allOptions())),
 		"platform":    newRig(t, "mem0", `"infer":false,"expiration_from":"until"`, &mem0.Platform{Token: key}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -582,19 +582,19 @@ func TestNativeQueriesThatReadMemories(t *testing.T) {
 				request := &abi.NativeQuery{}
 				require.NoError(t, abi.Unmarshal([]byte(`{"scope":{"run_id":"maria_c1","persona_id":"maria"},"name":"`+q+
 					`","params":`+params+`}`), request))
-				result, err := sdktest.Do(r.Host, abi.OpNativeQuery, maria, opened(nativeQuery), request)
+				result, err := sdktest.Do(r.Host, abi.OpNativeQuery, maria, withBackend(nativeQuery), request)
 				if err != nil {
 					return "", err
 				}
 				return string(result.Result), nil
 			}
-			r.recorded(turn("e1", "I drink oat milk."))
+			r.mustRecord(turn("e1", "I drink oat milk."))
 			old := turn("e2", "I drink oat milk with honey.")
 			old.Metadata = map[string]abi.Raw{"until": abi.Raw(`"2020-01-01"`)}
-			r.recorded(old)
+			r.mustRecord(old)
 			wrong := turn("e3", "I drink oat milk at noon.")
 			wrong.Metadata = map[string]abi.Raw{"until": abi.Raw(`"soon"`)}
-			assert.Contains(t, strings.Join(r.recorded(wrong).Warnings, " "), "expiration_ignored")
+			assert.Contains(t, strings.Join(r.mustRecord(wrong).Warnings, " "), "expiration_ignored")
 			for _, q := range []struct{ name, params string }{
 				{"search", `{"query":"oat milk","threshold":0%s}`}, {"get_all", `{"top_k":50%s}`}} {
 				answer, err := ask(q.name, fmt.Sprintf(q.params, ""))
@@ -637,7 +637,7 @@ func TestNativeQueriesThatReadMemories(t *testing.T) {
 func TestThePlatformGetsCategoriesAndSchema(t *testing.T) {
 	r := newRig(t, "mem0", `"custom_categories":[{"food":"what is eaten"}],"structured_data_schema":{"type":"object"}`,
 		&mem0.Platform{Token: key})
-	r.recorded(turn("e1", "I drink oat milk."))
+	r.mustRecord(turn("e1", "I drink oat milk."))
 	add := r.Sent[len(r.Sent)-1]
 	for _, s := range r.Sent {
 		if s.Route == "platform_add" {
@@ -654,18 +654,18 @@ func TestARetrievalShowsWhatHasExpiredWhereItIsAsked(t *testing.T) {
 		r, _ := ossRig(t, "mem0", fmt.Sprintf(`"expiration_from":"until","show_expired":%t`, show), mem0.Options{})
 		e := turn("e1", "I drink oat milk.")
 		e.Metadata = map[string]abi.Raw{"until": abi.Raw(`"2020-01-01"`)}
-		r.recorded(e)
-		found := r.found(&abi.RetrieveRequest{Query: "oat milk"})
+		r.mustRecord(e)
+		found := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk"})
 		assert.Equal(t, show, strings.Contains(found.FormattedContext, "oat milk"))
 	}
 }
 
 func TestTheNumberAskedForFollowsTheBudget(t *testing.T) {
 	r, _ := ossRig(t, "mem0", "", mem0.Options{})
-	r.recorded(turn("e1", "I drink oat milk.")) // so that no search is empty, which would cause a look-up
+	r.mustRecord(turn("e1", "I drink oat milk.")) // so that no search is empty, which would cause a look-up
 	asked := func(budget abi.ContextBudget, want string) {
 		t.Helper()
-		r.found(&abi.RetrieveRequest{Query: "oat milk", Budget: budget})
+		r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Budget: budget})
 		assert.Contains(t, r.Sent[len(r.Sent)-1].Body, want)
 	}
 	asked(abi.ContextBudget{}, `"top_k":20`)

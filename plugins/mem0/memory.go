@@ -53,10 +53,10 @@ func readTime(text string) (string, time.Time) {
 	return text, at
 }
 
-// rows makes a call that answers {"results": [item], "count"?} and reads the items, which must be of the scope. body is
-// the whole answer.
+// rows sends a request whose answer is {"results": [item], "count"?}, and reads the items. It checks that each of them
+// belongs to the scope. body is the whole answer.
 //
-// Errors: isolation_breach where an item is another scope's; backend where the answer is unusable.
+// Errors: isolation_breach if an item belongs to another scope; backend if the answer cannot be used.
 func (b *backend) rows(r request) (found []*memory, count int64, body abi.Raw, err error) {
 	if body, err = b.send(r); err != nil {
 		return nil, 0, nil, err
@@ -64,7 +64,7 @@ func (b *backend) rows(r request) (found []*memory, count int64, body abi.Raw, e
 	found, count, err = readRows(r.route, body)
 	for _, m := range found {
 		if err == nil {
-			err = b.mine(r.route, m)
+			err = b.checkOwner(r.route, m)
 		}
 	}
 	return found, count, body, err
@@ -92,10 +92,11 @@ func readRows(route string, body abi.Raw) (found []*memory, count int64, err err
 	return found, count, nil
 }
 
-// mine reports whether an item belongs to the scope. The platform omits user_id from some records; run_id is on all.
+// checkOwner reports whether an item belongs to the scope. The platform omits user_id from some records; run_id is on
+// all.
 //
 // Errors: isolation_breach.
-func (b *backend) mine(route string, m *memory) error {
+func (b *backend) checkOwner(route string, m *memory) error {
 	if m.run == b.ids.run && (m.user == b.ids.user || m.user == "" && b.platform()) {
 		return nil
 	}
@@ -123,5 +124,5 @@ func (b *backend) getMemory(id string) (*memory, error) {
 		return nil, err
 	}
 	m := readMemory(body)
-	return m, b.mine(route, m)
+	return m, b.checkOwner(route, m)
 }

@@ -36,7 +36,7 @@ func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, er
 	}
 	ids, bodies := make([]string, len(changes)), make([]wire.Object, len(changes))
 	for i, c := range changes {
-		if _, err := b.owned(c.id); err != nil {
+		if _, err := b.ownMemory(c.id); err != nil {
 			return nil, err
 		}
 		ids[i], bodies[i] = c.id, c.body(batch)
@@ -83,7 +83,7 @@ func readChanges(r *abi.NativeMutation) ([]change, error) {
 		if err := wire.Read(params, name, &list); err != nil {
 			return nil, wrong(err.Error())
 		}
-		if err := only(params, name); err != nil {
+		if err := rejectUnknown(params, name); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +106,7 @@ func readChanges(r *abi.NativeMutation) ([]change, error) {
 }
 
 func (c *change) read(params abi.Raw, known []string) error {
-	if err := only(params, known...); err != nil {
+	if err := rejectUnknown(params, known...); err != nil {
 		return err
 	}
 	if err := wire.Read(params, "memory_id", &c.id, "text", &c.text, "metadata", &c.metadata); err != nil {
@@ -119,8 +119,8 @@ func (c *change) read(params abi.Raw, known []string) error {
 	return nil
 }
 
-// only rejects unknown members.
-func only(object abi.Raw, known ...string) error {
+// rejectUnknown rejects unknown members.
+func rejectUnknown(object abi.Raw, known ...string) error {
 	for _, m := range wire.Members(object) {
 		if !slices.Contains(known, m.Name) {
 			return wrong(m.Name + ": unknown")

@@ -33,10 +33,10 @@ func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	return out, nil
 }
 
-// owned fetches a memory of this scope.
+// ownMemory fetches a memory of this scope.
 //
 // Errors: not_found, also for another scope's memory and for an invalid id.
-func (b *backend) owned(id string) (*memory, error) {
+func (b *backend) ownMemory(id string) (*memory, error) {
 	nobody := abi.NewError(abi.CodeNotFound, "no memory of this scope has the id "+id)
 	if !isUUID(id) {
 		return nil, nobody // mem0 would answer 502
@@ -63,7 +63,7 @@ func isUUID(id string) bool {
 }
 
 func (b *backend) historyOf(id string, out *abi.Provenance) error {
-	m, err := b.owned(id)
+	m, err := b.ownMemory(id)
 	if err != nil {
 		return err
 	}

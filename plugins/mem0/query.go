@@ -11,11 +11,11 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// nativeQuery makes one of mem0's own reads, within the scope: its ids are set here, and each item of an answer is
-// checked.
+// nativeQuery makes one of mem0's own reads, restricted to the scope: the scope's ids are set here, and each item of an
+// answer is checked.
 //
-//	count                                     {count, complete}: at least so many if not complete
-//	history  {memory_id}                      what happened to one memory, as mem0 tells it
+//	count                                     {count, complete}: count is a minimum unless complete
+//	history  {memory_id}                      the changes of one memory, as mem0 reports them
 //	search   {query, filters?, ...}           mem0's search, with its own defaults
 //	get_all  {top_k?, show_expired?, page?}   the memories as mem0 lists them; page is the platform's
 //	profile                                   the platform's profile of the scope's user
@@ -29,7 +29,7 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 	var err error
 	switch r.Name {
 	case "count":
-		if err = only(params); err == nil {
+		if err = rejectUnknown(params); err == nil {
 			out.Result, out.Trace.NativeOperation, err = b.countMemories()
 		}
 		if err != nil {
@@ -69,14 +69,14 @@ func nativeQuery(b *backend, r *abi.NativeQuery) (*abi.NativeQueryResult, error)
 
 func (b *backend) askHistory(params abi.Raw) (request, []string, error) {
 	id := ""
-	err := only(params, "memory_id")
+	err := rejectUnknown(params, "memory_id")
 	if err == nil {
 		err = wire.Read(params, "memory_id", &id)
 	}
 	if err != nil || id == "" {
 		return request{}, nil, wrong("memory_id: missing, empty or no text")
 	}
-	_, err = b.owned(id)
+	_, err = b.ownMemory(id)
 	return request{route: b.route("history"), params: memoryParam(id)}, []string{id}, err
 }
 
@@ -114,7 +114,7 @@ func (b *backend) askSearch(params map[string]abi.Raw) (request, error) {
 		}
 		own = append(own, wire.Object{f.Name, abi.Raw(withoutNUL(f.Value))})
 	}
-	return request{route: b.route("search"), body: append(body, "filters", b.within(own)).JSON()}, nil
+	return request{route: b.route("search"), body: append(body, "filters", b.scopeFilter(own)).JSON()}, nil
 }
 
 func (b *backend) askAll(params abi.Raw) (request, error) {
@@ -124,7 +124,7 @@ func (b *backend) askAll(params abi.Raw) (request, error) {
 	if b.platform() {
 		known = append(known, "page")
 	}
-	err := only(params, known...)
+	err := rejectUnknown(params, known...)
 	if err == nil {
 		err = wire.Read(params, "top_k", &topK, "show_expired", &expired, "page", &page)
 	}
@@ -142,7 +142,7 @@ func (b *backend) askAll(params abi.Raw) (request, error) {
 		return request{}, wrong("top_k: want 1 to " + sdk.Itoa(most) + ", and page from 1")
 	case b.platform():
 		return request{route: "platform_list", query: pageQuery(max(1, page), topK),
-			body: wire.Object{"filters", b.within(nil), "show_expired", expired}.JSON()}, nil
+			body: wire.Object{"filters", b.scopeFilter(nil), "show_expired", expired}.JSON()}, nil
 	}
 	return request{route: "list", query: []abi.QueryParam{{Key: "user_id", Value: b.ids.user},
 		{Key: "run_id", Value: b.ids.run}, {Key: "top_k", Value: sdk.Itoa(topK)},
@@ -153,7 +153,7 @@ func (b *backend) askProfile(params abi.Raw) (request, error) {
 	if !b.platform() {
 		return request{}, abi.NewError(abi.CodeUnsupported, "name: profile is the platform's")
 	}
-	return request{route: "platform_profile", params: map[string]string{"user": b.ids.user}}, only(params)
+	return request{route: "platform_profile", params: map[string]string{"user": b.ids.user}}, rejectUnknown(params)
 }
 
 // countMemories counts by one listing: the platform reports the total, the self-hosted server lists 1000 at most.

@@ -10,12 +10,12 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent adds a turn: one add, and one look at every id that it answered.
+// recordEvent adds a turn with one add, and looks up every id that the add returned.
 //
-// Out:    committed with the rows' ids (self-hosted, and verbatim on the platform); queued with a marker (platform,
-// extracting); not_retained where mem0 made nothing of the turn; partial where it stored a part; uncertain where it is
-// not known.
-// Errors: rate_limited, unavailable, backend where mem0 says that its LLM, embedder or store failed and nothing was
+// Out: committed with the rows' ids (self-hosted, and verbatim on the platform); queued with a marker (platform,
+// extracting); not_retained if mem0 extracted nothing from the turn; partial if it stored a part of it; uncertain if
+// that is unknown.
+// Errors: rate_limited, unavailable or backend if mem0 reports that its LLM, embedder or store failed and nothing was
 // stored; those of failure.
 func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	r, err := b.record(e)
@@ -163,11 +163,11 @@ func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.Writ
 		e.NothingStored = true
 		return nil, e
 	}
-	look, err := b.look(o.event.EventID)
+	look, err := b.findRows(o.event.EventID)
 	switch {
 	case abi.CodeOf(err) == abi.CodeIsolationBreach:
 		return nil, err
-	case err != nil || len(look.rows) == 0 && !look.whole:
+	case err != nil || len(look.rows) == 0 && !look.complete:
 		o.warn("write_in_doubt: " + e.Message)
 		return b.receipt(o, abi.StatusUncertain, nil), nil
 	case len(look.rows) == 0:
@@ -178,7 +178,7 @@ func (b *backend) afterFailure(o *outgoing, infer bool, e *abi.Error) (*abi.Writ
 	o.warn("stored_despite_error: " + e.Message)
 	r := b.receipt(o, abi.StatusCommitted, idsOfRows(look.rows))
 	switch {
-	case len(missing) > 0 && look.whole:
+	case len(missing) > 0 && look.complete:
 		r.Status, r.Markers = abi.StatusPartial, missing
 	case len(missing) > 0:
 		r.Status = abi.StatusUncertain

@@ -13,9 +13,9 @@ const (
 	resetTries = "reset/tries"
 )
 
-// resetMost is how many times a reset deletes before it gives up. Servers before library 2.0.15 delete some 100 rows
-// per call.
-const resetMost = 100
+// maxResetDeletes is how many times a reset deletes before it gives up. Servers before library 2.0.15 delete some 100
+// rows per call.
+const maxResetDeletes = 100
 
 // resetScope deletes the generation's memories and checks whether any is left: mem0 answers "all relevant memories
 // deleted" in any case.
@@ -89,7 +89,7 @@ func (b *backend) again(r *abi.ResetReceipt) error {
 		return err
 	}
 	tries, _ := strconv.Atoi(string(kept))
-	if tries++; tries >= resetMost {
+	if tries++; tries >= maxResetDeletes {
 		r.Status, r.NewGeneration = abi.ResetIncomplete, r.OldGeneration
 		r.Remains = append(r.Remains, "memories: mem0 still lists some after "+sdk.Itoa(tries)+" deletions")
 		return nil
@@ -116,7 +116,7 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 			r.Status = abi.ResetInProgress
 			return b.Put(resetJob, []byte(id), sdk.AnyVersion)
 		}
-	} else if done, err := b.deleted(string(kept), r); err != nil || !done {
+	} else if done, err := b.deletionDone(string(kept), r); err != nil || !done {
 		return err
 	}
 	left, _, err := b.listPlatform(1, 1)
@@ -130,8 +130,8 @@ func (b *backend) resetPlatform(r *abi.ResetReceipt) error {
 	return b.again(r)
 }
 
-// deleted reports whether the job has ended; otherwise the receipt contains its progress.
-func (b *backend) deleted(id string, r *abi.ResetReceipt) (bool, error) {
+// deletionDone reports whether the job has ended; otherwise the receipt contains its progress.
+func (b *backend) deletionDone(id string, r *abi.ResetReceipt) (bool, error) {
 	s, err := b.job(id)
 	if err != nil || s == nil || s.succeeded() {
 		return err == nil, err

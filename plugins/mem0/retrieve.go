@@ -14,7 +14,8 @@ const platformMax = 1000
 
 // retrieve is one search. mem0 finds, ranks and limits.
 //
-// In:     labels become conditions on metadata; max_items, or what the host makes of max_tokens, becomes top_k.
+// In: labels become conditions on metadata; max_items, or the number that the host derives from max_tokens, becomes
+// top_k.
 // Out:    raw is the answer; evidence i points at /calls/0/body/results/i.
 // Errors: invalid_argument for a blank query or a filter on native ids; isolation_breach; those of failure.
 func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
@@ -32,7 +33,7 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 		q.readRerank(body)
 		result.Raw.Calls = append(result.Raw.Calls, abi.RawCall{Route: b.route("search"), Body: body})
 		if len(rows) == 0 {
-			if err = b.lookBehind(q); err != nil {
+			if err = b.explainEmpty(q); err != nil {
 				return nil, err
 			}
 		}
@@ -52,9 +53,9 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	return result, nil
 }
 
-// lookBehind determines the meaning of an empty answer: a store that was restarted without its data gives the same
+// explainEmpty determines the meaning of an empty answer: a store that was restarted without its data gives the same
 // answer as an empty memory.
-func (b *backend) lookBehind(q *question) error {
+func (b *backend) explainEmpty(q *question) error {
 	if b.config.Profile == abi.ProfileSourceDesign {
 		q.state = abi.ResultUnknown
 		q.warnings = append(q.warnings, "empty_unchecked: a store that lost its data answers with nothing, too, and "+
@@ -134,7 +135,7 @@ func (b *backend) question(r *abi.RetrieveRequest) (*question, error) {
 	}
 	if len(q.filters) > 0 && b.surface.store == "" {
 		// How the store filters is only determined if it matters.
-		if err := b.lookAtStore(); err != nil {
+		if err := b.detectStore(); err != nil {
 			q.warnings = append(q.warnings, "store_unknown: mem0 does not tell its vector store: "+
 				abi.AsError(err).Message)
 		}
@@ -256,7 +257,7 @@ func (b *backend) traceRows(t *abi.Trace, q *question, rows []*memory) {
 			newest = m
 		}
 	}
-	t.Details = wire.Object{"top_semantic_score", told(semantic), "top_rerank_score", told(reranked),
+	t.Details = wire.Object{"top_semantic_score", numberOrNil(semantic), "top_rerank_score", numberOrNil(reranked),
 		"rerank", q.rerank}.Map()
 	if oldest != nil {
 		t.OldestRetrievedAt, t.NewestRetrievedAt, t.TimeBasis = oldest.created, newest.created, timeBasis(b.backdate)
@@ -271,8 +272,8 @@ func larger(a, b *float64) *float64 {
 	return a
 }
 
-// told returns a number as a value to be written, nil if there is none.
-func told(x *float64) any {
+// numberOrNil returns a number as a value of an Object, nil if there is none.
+func numberOrNil(x *float64) any {
 	if x == nil {
 		return nil
 	}

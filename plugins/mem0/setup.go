@@ -25,13 +25,13 @@ func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	if b.ReadOnly {
 		return r, nil
 	}
-	return r, b.surface.keep(b.Call)
+	return r, b.surface.save(b.Call)
 }
 
 // setupOSS returns a memory of the scope, if there is one.
 func (b *backend) setupOSS(r *abi.SetupReceipt) ([]*memory, error) {
 	r.Trace.NativeOperation = "GET /memories"
-	if err := b.lookAtStore(); err != nil {
+	if err := b.detectStore(); err != nil {
 		if code := abi.CodeOf(err); code != abi.CodeDenied && code != abi.CodeNotFound {
 			return nil, err
 		}

@@ -18,9 +18,9 @@ const (
 // its library are versioned separately, so the server's own OpenAPI document decides.
 type surface struct {
 	api string
-	// gateway: the server is gateways/mem0, which has more than mem0's own server and reports what. rerank: a search
-	// reranks. dated: an add takes an observation date. semanticOnly: there is no keyword signal. entities: a name in
-	// the query ranks memories about it higher.
+	// gateway: the server is gateways/mem0, which has more than mem0's own server and reports its capabilities. rerank:
+	// a search reranks. dated: an add takes an observation date. semanticOnly: there is no keyword signal. entities: a
+	// name in the query ranks memories about it higher.
 	gateway, rerank, dated, semanticOnly, entities bool
 	// store is the vector store's name, "" while it is not known; exact: a filtered search there misses no row.
 	store string
@@ -56,14 +56,14 @@ func (b *backend) findSurface() (*surface, error) {
 	}
 	var err error
 	if known == nil {
-		known, err = b.lookForSurface()
+		known, err = b.detectSurface()
 	}
 	b.found = known
 	return known, err
 }
 
-// lookForSurface queries the server for what the configuration does not say.
-func (b *backend) lookForSurface() (*surface, error) {
+// detectSurface queries the server for what the configuration does not say.
+func (b *backend) detectSurface() (*surface, error) {
 	found := &surface{api: apiOSS}
 	switch b.api {
 	case apiPlatform:
@@ -72,7 +72,7 @@ func (b *backend) lookForSurface() (*surface, error) {
 		if b.Op != abi.OpHealth && b.Op != abi.OpSetupScope && !b.rerank && b.observationDate != "native" {
 			return found, nil // nothing depends on it
 		}
-		if err := b.lookAtCapabilities(found); err != nil || found.gateway || !b.rerank {
+		if err := b.detectCapabilities(found); err != nil || found.gateway || !b.rerank {
 			return found, err
 		}
 	}
@@ -90,7 +90,7 @@ func (b *backend) lookForSurface() (*surface, error) {
 		if b.api == apiOSS {
 			found.api = apiOSS
 		} else if more && found.api == apiOSS {
-			err = b.lookAtCapabilities(found)
+			err = b.detectCapabilities(found)
 		}
 		if found.api != "" {
 			return found, err
@@ -109,8 +109,8 @@ func (b *backend) lookForSurface() (*surface, error) {
 	return b.surface, nil
 }
 
-// lookAtCapabilities queries what a server has beyond mem0's own, which does not have this route.
-func (b *backend) lookAtCapabilities(f *surface) error {
+// detectCapabilities queries what a server has beyond mem0's own, which does not have this route.
+func (b *backend) detectCapabilities(f *surface) error {
 	head, body, err := b.exchange(request{route: "capabilities"})
 	switch {
 	case err != nil:
@@ -123,9 +123,9 @@ func (b *backend) lookAtCapabilities(f *surface) error {
 	if err := read("capabilities", body); err != nil {
 		return err
 	}
-	if told := readCapabilities(body); told.gateway {
-		told.api = f.api
-		*f = *told
+	if known := readCapabilities(body); known.gateway {
+		known.api = f.api
+		*f = *known
 	}
 	return nil
 }
@@ -143,10 +143,10 @@ func readCapabilities(body abi.Raw) *surface {
 	return f
 }
 
-// offered rejects configured features that this server lacks, and names the server that has them.
+// checkFeatures rejects configured features that this server lacks, and names the server that has them.
 //
 // Errors: unsupported.
-func (b *backend) offered() error {
+func (b *backend) checkFeatures() error {
 	const gateway = "memhost's gateway over mem0ai (gateways/mem0)"
 	s, f := b.settings, b.surface
 	lacks := func(option, hint string) error {
@@ -225,8 +225,8 @@ func readOpenAPI(body abi.Raw) (f *surface, more bool) {
 	return f, more
 }
 
-// lookAtStore reads the server's configuration. It keeps only names, because a connection_string in it is not redacted.
-func (b *backend) lookAtStore() error {
+// detectStore reads the server's configuration. It keeps only names, because a connection_string in it is not redacted.
+func (b *backend) detectStore() error {
 	body, err := b.ask(request{route: "configuration"})
 	if err != nil {
 		return err
@@ -266,8 +266,8 @@ func (f *surface) labelFilter() string {
 	return "unverified"
 }
 
-// keep stores the surface in the scope's state.
-func (f *surface) keep(c *sdk.Call) error {
+// save stores the surface in the scope's state.
+func (f *surface) save(c *sdk.Call) error {
 	kept := wire.Object{"api", f.api, "store", f.store, "exact", f.exact, "gateway", f.gateway, "rerank", f.rerank,
 		"dated", f.dated, "semantic_only", f.semanticOnly, "entities", f.entities}
 	return c.Put(surfaceKey, kept.JSON(), sdk.AnyVersion)

@@ -17,9 +17,9 @@ import (
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: both hashed ids go with every call, and filters cannot name ids", func(t *testing.T) {
 		r, _ := ossRig(t, "mem0", "", mem0.Options{})
-		r.recorded(turn("e1", "I drink oat milk."))
-		r.found(&abi.RetrieveRequest{Query: "milk"})
-		add, filters := r.sent("add"), r.sent("search")["filters"].(map[string]any)
+		r.mustRecord(turn("e1", "I drink oat milk."))
+		r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
+		add, filters := r.lastBody("add"), r.lastBody("search")["filters"].(map[string]any)
 		for _, id := range []string{"user_id", "run_id"} {
 			assert.Equal(t, add[id], filters[id])
 			assert.Regexp(t, `^[ur]-maria(_c1)?-[0-9a-f]{32}$`, add[id])
@@ -42,18 +42,18 @@ func TestTraps(t *testing.T) {
 		func(t *testing.T) {
 			platform := &mem0.Platform{Token: key}
 			r := newRig(t, "mem0", "", platform)
-			r.recorded(turn("e1", "I drink oat milk."))
+			r.mustRecord(turn("e1", "I drink oat milk."))
 			platform.FinishJobs()
-			result := r.found(&abi.RetrieveRequest{Query: "oat milk", Scenario: "coffee"})
+			result := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Scenario: "coffee"})
 			assert.Empty(t, result.Evidence)
-			result = r.found(&abi.RetrieveRequest{Query: "oat milk"})
+			result = r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk"})
 			require.Len(t, result.Evidence, 1)
 			for _, call := range platform.Calls() {
 				assert.True(t, strings.HasSuffix(call, "/") || call == "GET /openapi.json", call)
 			}
-			assert.NotContains(t, r.sent("platform_search"), "user_id", "ids stand in filters only")
-			assert.Contains(t, r.sent("platform_search")["filters"], "AND")
-			inventory, err := sdktest.Do(r.Host, abi.OpInventory, maria, opened(inventory), &abi.Empty{})
+			assert.NotContains(t, r.lastBody("platform_search"), "user_id", "ids stand in filters only")
+			assert.Contains(t, r.lastBody("platform_search")["filters"], "AND")
+			inventory, err := sdktest.Do(r.Host, abi.OpInventory, maria, withBackend(inventory), &abi.Empty{})
 			require.NoError(t, err, "a list says session_id for run_id")
 			assert.Equal(t, int64(1), inventory.Kinds[0].Count)
 		})
@@ -64,11 +64,11 @@ func TestTraps(t *testing.T) {
 			warns(t, r.setUp().Warnings, "agent_id_not_sent")
 			e := turn("e1", "I drink oat milk.")
 			e.AgentID = "barista"
-			r.recorded(e)
-			assert.NotContains(t, r.sent("platform_add"), "agent_id")
+			r.mustRecord(e)
+			assert.NotContains(t, r.lastBody("platform_add"), "agent_id")
 			platform.FinishJobs()
 			for i, want := range []abi.ResetStatus{abi.ResetInProgress, abi.ResetInProgress, abi.ResetDone} {
-				receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
+				receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, withBackend(resetScope), &abi.Empty{})
 				require.NoError(t, err)
 				assert.Equal(t, want, receipt.Status, "look %d", i)
 			}
@@ -85,24 +85,24 @@ func TestTraps(t *testing.T) {
 		r, _ := ossRig(t, "mem0", `"custom_instructions":"Keep it short.","observation_date":"prompt"`, mem0.Options{})
 		e := turn("e1", "I moved to oat milk yesterday.")
 		e.Timestamp = "2025-03-10T09:30:00.25+01:00"
-		r.recorded(e)
-		add := r.sent("add")
+		r.mustRecord(e)
+		add := r.lastBody("add")
 		metadata := add["metadata"].(map[string]any)
 		assert.Equal(t, "2025-03-10T08:30:00.25+00:00", metadata["created_at"])
 		assert.Equal(t, e.Timestamp, metadata["mh_event_timestamp"])
 		assert.Equal(t, "Keep it short.\nObservation Date for these messages is 2025-03-10; resolve relative dates "+
 			"against it.", add["prompt"])
 		assert.NotContains(t, add, "timestamp", "the self-hosted server ignores it in silence")
-		found := r.found(&abi.RetrieveRequest{Query: "oat milk"}).Evidence[0]
+		found := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk"}).Evidence[0]
 		assert.Equal(t, "2025-03-10T08:30:00.25+00:00", found.CreatedAt)
 		assert.Equal(t, abi.TimeEvent, found.TimeBasis)
 
 		platform := &mem0.Platform{Token: key}
 		p := newRig(t, "mem0", `"observation_date":"prompt"`, platform)
-		p.recorded(e)
-		assert.InDelta(t, 1741595400, p.sent("platform_add")["timestamp"], 0)
-		assert.Equal(t, "2025-03-10", p.sent("platform_add")["observation_date"])
-		assert.NotContains(t, p.sent("platform_add")["metadata"], "created_at")
+		p.mustRecord(e)
+		assert.InDelta(t, 1741595400, p.lastBody("platform_add")["timestamp"], 0)
+		assert.Equal(t, "2025-03-10", p.lastBody("platform_add")["observation_date"])
+		assert.NotContains(t, p.lastBody("platform_add")["metadata"], "created_at")
 	})
 	t.Run("trap 5: labels are flat texts with a prefix, the event's metadata is nested and cannot mean anything to "+
 		"mem0", func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestTraps(t *testing.T) {
 		e.Scenario, e.Context, e.Attribute = "coffee", "personal", "drink"
 		e.Metadata = map[string]abi.Raw{"expiration_date": abi.Raw(`"2020-01-01"`), "user_id": abi.Raw(`"u-kenji"`),
 			"data": abi.Raw(`"x"`), "role": abi.Raw(`1`), "mh_event_id": abi.Raw(`"e9"`)}
-		r.recorded(e)
+		r.mustRecord(e)
 		row := server.Rows()[0]["metadata"].(map[string]any)
 		for name, want := range map[string]string{"mh_scenario": "coffee", "mh_context": "personal",
 			"mh_attribute": "drink", "mh_session_id": "s3", "mh_turn_id": "t-e1", "mh_event_id": "e1",
@@ -120,9 +120,9 @@ func TestTraps(t *testing.T) {
 		}
 		assert.Equal(t, "u-kenji", row["mh_event_metadata"].(map[string]any)["user_id"])
 		assert.Equal(t, []string{"I drink oat milk."},
-			texts(r.found(&abi.RetrieveRequest{Query: "oat milk", Scenario: "coffee"})))
+			texts(r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk", Scenario: "coffee"})))
 		flat, server := ossRig(t, "mem0", `"nested_metadata":false`, mem0.Options{})
-		flat.recorded(e)
+		flat.mustRecord(e)
 		assert.IsType(t, "", server.Rows()[0]["metadata"].(map[string]any)["mh_event_metadata"])
 	})
 	t.Run("trap 6: tool messages and names are folded into the text, and a turn without text is not sent",
@@ -136,19 +136,19 @@ func TestTraps(t *testing.T) {
 				{Role: abi.RoleAssistant, Content: text("  ")},
 			}
 			r, _ := ossRig(t, "mem0", "", mem0.Options{})
-			r.recorded(e)
+			r.mustRecord(e)
 			assert.Equal(t, []any{
 				map[string]any{"role": "user", "content": "Maria: Find a train."},
 				map[string]any{"role": "assistant", "content": `[calls search_web call_1] {"q":"train"}`},
 				map[string]any{"role": "assistant", "content": "[tool search_web call_1] ticket=KX-4471"},
-			}, r.sent("add")["messages"])
+			}, r.lastBody("add")["messages"])
 			rag, _ := ossRig(t, "simple_rag", "", mem0.Options{})
-			rag.recorded(e)
-			assert.Equal(t, "tool", rag.sent("add")["messages"].([]any)[2].(map[string]any)["role"],
+			rag.mustRecord(e)
+			assert.Equal(t, "tool", rag.lastBody("add")["messages"].([]any)[2].(map[string]any)["role"],
 				"verbatim keeps the role")
 			for _, silent := range []*abi.MemoryEvent{turn("e2", " \n"), turn("e3", "\x00")} {
 				r.forget()
-				receipt := r.recorded(silent)
+				receipt := r.mustRecord(silent)
 				assert.Equal(t, abi.StatusNotRetained, receipt.Status)
 				warns(t, receipt.Warnings, "nothing_to_store")
 				assert.Empty(t, r.Sent)
@@ -169,12 +169,12 @@ func TestTraps(t *testing.T) {
 				"token":     {"authorization", "Token {{secret:api_key}}"},
 				"x_api_key": {"x-api-key", "{{secret:api_key}}"}} {
 				r := newRig(t, "mem0", `"auth":"`+auth+`","api":"oss"`, mem0.New(mem0.Options{}))
-				r.found(&abi.RetrieveRequest{Query: "milk"})
+				r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 				assert.Equal(t, want[1], r.Sent[0].Headers[want[0]], auth)
 				assert.Len(t, r.Sent[0].Headers, 3, "one credential, accept and content-type")
 			}
 			r := newRig(t, "mem0", "", &mem0.Platform{Token: key})
-			r.found(&abi.RetrieveRequest{Query: "milk"})
+			r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 			assert.Equal(t, "Token {{secret:api_key}}", r.Sent[1].Headers["authorization"])
 		})
 	t.Run("trap 9: 200 with an empty list, null and ghost ids are not taken for what they say", func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestTraps(t *testing.T) {
 			"embedder failed behind the extraction": {EmbedderAfterExtraction: true}} {
 			r, server := ossRig(t, "mem0", "", mem0.Options{})
 			server.Set(f)
-			receipt := r.recorded(turn("e1", "I drink oat milk."))
+			receipt := r.mustRecord(turn("e1", "I drink oat milk."))
 			assert.Equal(t, abi.StatusNotRetained, receipt.Status, name)
 			assert.Equal(t, int64(0), *receipt.StoredCount, name)
 			warns(t, receipt.Warnings, "no_memories_extracted")
@@ -199,27 +199,27 @@ func TestTraps(t *testing.T) {
 		r, server := ossRig(t, "mem0", "", mem0.Options{})
 		server.Set(mem0.Faults{Ghosts: func(fact string) bool { return strings.Contains(fact, "second") }})
 		parrots := turn("e1", "My first parrot is Rio. My second parrot is Blu. My third parrot is Kiwi.")
-		receipt := r.recorded(parrots)
+		receipt := r.mustRecord(parrots)
 		assert.Equal(t, abi.StatusPartial, receipt.Status)
 		assert.Len(t, receipt.NativeIDs, 2)
 		assert.Equal(t, []string{"fact My second parrot is Blu."}, receipt.Markers)
 		warns(t, receipt.Warnings, "write_not_persisted")
 		server.Set(mem0.Faults{})
-		answer := r.look("e1", longAgo, receipt.Markers...)
+		answer := r.findEvent("e1", longAgo, receipt.Markers...)
 		assert.Equal(t, "partial", answer.Found)
 		r.Resume = &abi.Resume{Missing: answer.Missing, Markers: receipt.Markers}
-		assert.Equal(t, abi.StatusCommitted, r.recorded(parrots).Status)
+		assert.Equal(t, abi.StatusCommitted, r.mustRecord(parrots).Status)
 		assert.Equal(t, []string{"My first parrot is Rio.", "My third parrot is Kiwi.", "My second parrot is Blu."},
 			server.Texts(""))
-		assert.Equal(t, "present", r.look("e1", longAgo, receipt.Markers...).Found)
+		assert.Equal(t, "present", r.findEvent("e1", longAgo, receipt.Markers...).Found)
 	})
 	t.Run("trap 10: explain is asked for and the semantic score traced; a fused score below the threshold stays",
 		func(t *testing.T) {
 			r, _ := ossRig(t, "mem0", `"threshold":0.3`, mem0.Options{})
-			r.recorded(turn("e1", "I drink oat milk. Oat porridge with milk and plums and a very long tail of other "+
+			r.mustRecord(turn("e1", "I drink oat milk. Oat porridge with milk and plums and a very long tail of other "+
 				"words."))
-			result := r.found(&abi.RetrieveRequest{Query: "oat milk"})
-			assert.Equal(t, true, r.sent("search")["explain"])
+			result := r.mustRetrieve(&abi.RetrieveRequest{Query: "oat milk"})
+			assert.Equal(t, true, r.lastBody("search")["explain"])
 			assert.NotEmpty(t, result.Trace.Details["top_semantic_score"])
 			require.Len(t, result.Evidence, 2)
 			assert.Less(t, *result.Evidence[1].Score, 0.3, "the threshold gates the semantic score")
@@ -228,22 +228,22 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 11: a reset says that the message buffer stays, and the next generation has other ids",
 		func(t *testing.T) {
 			r, server := ossRig(t, "mem0", "", mem0.Options{})
-			r.recorded(turn("e1", "I drink oat milk."))
-			first := r.sent("add")["run_id"]
-			receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, opened(resetScope), &abi.Empty{})
+			r.mustRecord(turn("e1", "I drink oat milk."))
+			first := r.lastBody("add")["run_id"]
+			receipt, err := sdktest.Do(r.Host, abi.OpResetScope, maria, withBackend(resetScope), &abi.Empty{})
 			require.NoError(t, err)
 			assert.Equal(t, abi.ResetDone, receipt.Status)
 			assert.Contains(t, strings.Join(receipt.Remains, " "), "message buffer")
 			assert.Contains(t, strings.Join(receipt.Remains, " "), "history")
 			assert.Empty(t, server.Texts(""))
-			r.recorded(turn("e1", "I drink tea."))
-			assert.NotEqual(t, first, r.sent("add")["run_id"])
+			r.mustRecord(turn("e1", "I drink tea."))
+			assert.NotEqual(t, first, r.lastBody("add")["run_id"])
 		})
 	t.Run("trap 12: rerank goes only to a server whose document lists it, and is refused by any other",
 		func(t *testing.T) {
 			r, _ := ossRig(t, "mem0", `"rerank":true`, mem0.Options{Rerank: true})
-			r.found(&abi.RetrieveRequest{Query: "milk"})
-			assert.Equal(t, true, r.sent("search")["rerank"])
+			r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
+			assert.Equal(t, true, r.lastBody("search")["rerank"])
 			r, _ = ossRig(t, "mem0", `"rerank":true`, mem0.Options{})
 			_, err := r.retrieve(&abi.RetrieveRequest{Query: "milk"})
 			assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
@@ -254,9 +254,9 @@ func TestTraps(t *testing.T) {
 			r := newRig(t, "mem0", "", answerWith(map[string]string{"GET /configure": `{"vector_store":{"provider":"pgvector","config":{"connection_string":"postgresql://u:hunter2@h/db","collection_name":"memories"}},
 			"llm":{"provider":"openai","config":{"api_key":"leak","model":"gpt-5-mini"}}}`}))
 			receipt := r.setUp()
-			said := string(abi.Marshal(receipt))
-			assert.NotContains(t, said, "hunter2")
-			assert.NotContains(t, said, "leak")
+			encoded := string(abi.Marshal(receipt))
+			assert.NotContains(t, encoded, "hunter2")
+			assert.NotContains(t, encoded, "leak")
 			assert.Equal(t, abi.Raw(`"gpt-5-mini"`), receipt.Trace.Details["llm.model"])
 			assert.Equal(t, abi.Raw(`"memories"`), receipt.Trace.Details["vector_store.collection_name"])
 			kept := r.Keys(maria)
@@ -266,7 +266,7 @@ func TestTraps(t *testing.T) {
 		func(t *testing.T) {
 			r, server := ossRig(t, "mem0", "", mem0.Options{})
 			server.Set(mem0.Faults{LLMAnswer: "not_json"})
-			receipt := r.recorded(turn("e1", "I drink oat milk."))
+			receipt := r.mustRecord(turn("e1", "I drink oat milk."))
 			assert.Contains(t, strings.Join(receipt.Warnings, " "), "was cut")
 		})
 	t.Run("trap 15: too long for the embedder is a typed error; verbatim messages are split", func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestTraps(t *testing.T) {
 		assert.False(t, e.Retryable)
 		assert.Contains(t, e.Hint, "too long")
 		rag, server := ossRig(t, "simple_rag", `"max_chars_per_message":1000`, mem0.Options{})
-		receipt := rag.recorded(turn("e1", long))
+		receipt := rag.mustRecord(turn("e1", long))
 		assert.Equal(t, abi.StatusCommitted, receipt.Status)
 		warns(t, receipt.Warnings, "message_split")
 		assert.Equal(t, long, strings.Join(server.Texts(""), ""), "nothing is lost between the parts")
@@ -311,16 +311,16 @@ func answerWith(answers map[string]string) http.Handler {
 func TestAStoreThatLostItsDataIsNoEmptyMemory(t *testing.T) {
 	r, server := ossRig(t, "mem0", "", mem0.Options{})
 	r.setUp()
-	never := r.found(&abi.RetrieveRequest{Query: "milk"})
+	never := r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 	assert.Equal(t, abi.ResultEmpty, never.Trace.ResultState, "nothing was ever stored")
 	assert.Empty(t, never.Trace.Warnings)
-	r.recorded(turn("e1", "I drink oat milk."))
+	r.mustRecord(turn("e1", "I drink oat milk."))
 	server.Set(mem0.Faults{Approximate: true})
-	missed := r.found(&abi.RetrieveRequest{Query: "milk"})
+	missed := r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 	assert.Contains(t, strings.Join(missed.Trace.Warnings, "\n"), "nothing_near: ")
 	server.Set(mem0.Faults{})
 	server.LoseData()
-	lost := r.found(&abi.RetrieveRequest{Query: "milk"})
+	lost := r.mustRetrieve(&abi.RetrieveRequest{Query: "milk"})
 	assert.Equal(t, abi.ResultDegraded, lost.Trace.ResultState)
 	assert.Contains(t, strings.Join(lost.Trace.Warnings, "\n"), "store_empty: ")
 }

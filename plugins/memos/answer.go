@@ -16,8 +16,8 @@ type backend struct {
 	cube string
 }
 
-// opened adapts an operation on a backend to the sdk.
-func opened[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
+// withBackend adapts an operation on a backend to the sdk.
+func withBackend[In, Out any](operation func(*backend, In) (Out, error)) func(*sdk.Call, In) (Out, error) {
 	return func(c *sdk.Call, in In) (out Out, err error) {
 		s, err := sdk.Settings(c, parseSettings)
 		if err != nil {
@@ -46,7 +46,7 @@ func (b *backend) get(route string, query ...abi.QueryParam) (*answer, error) {
 	return b.send(abi.HTTPRequest{Route: route, Query: query, Headers: b.headers}, nil)
 }
 
-// memories posts a JSON body by a route that answers with groups of memories of these cubes.
+// memories posts a JSON body to a route that returns groups of memories, and checks that all belong to these cubes.
 //
 // Errors: those of send and of groupReader.
 func (b *backend) memories(route string, body wire.Object, cube string,
@@ -62,8 +62,8 @@ func (b *backend) memories(route string, body wire.Object, cube string,
 
 // send returns a successful envelope. Everything else is an error that keeps what the server said.
 //
-// Errors: those of the way there as the host gave them; else by status, and backend for an answer that is not an
-// envelope or says otherwise inside.
+// Errors: those of the host call, unchanged; by the server's status; backend if the answer is not an envelope, or
+// reports a failure inside.
 func (b *backend) send(r abi.HTTPRequest, body []byte) (*answer, error) {
 	return b.sendFor(r, body, nil)
 }
@@ -102,9 +102,9 @@ func openAnswer(body abi.Raw, data any) (a *answer, ok bool) {
 	return a, err == nil
 }
 
-// raced is the text of a KeyError in neo4j.py, _parse_node: Neo4j lists a node without its properties while another
-// transaction deletes it, and every node that MemOS writes has an id.
-const raced = "'id'"
+// racedMessage is the text of a KeyError in neo4j.py, _parse_node: Neo4j lists a node without its properties while
+// another transaction deletes it, and every node that MemOS writes has an id.
+const racedMessage = "'id'"
 
 // reasonRace is the reason of an error with the text raced.
 const reasonRace = "list_raced"
@@ -129,7 +129,7 @@ func refusal(route string, head *abi.HTTPResponse, a *answer) error {
 	if code == abi.CodeUnavailable && head.Status == 500 {
 		e.Reason = "store"
 	}
-	if head.Status == 500 && a.message == raced {
+	if head.Status == 500 && a.message == racedMessage {
 		e.Reason, e.Retryable = reasonRace, true
 		e.Hint = "MemOS's list met a memory that its scheduler was deleting; ask again"
 	}

@@ -9,18 +9,18 @@ import (
 
 // applyFeedback is one POST /product/feedback for one cube; with several the server mangles the answer.
 //
-// Three outcomes: applied, with the ids of what was added or changed; no_change, where the record is empty, which the
-// server also answers for every failure and timeout of its own; queued in mode async, where it says nothing more.
+// There are three outcomes: applied, with the ids of what was added or changed; no_change if the record is empty; and
+// queued in mode async, without details. The server also returns an empty record when it fails or times out.
 //
-// Errors: unsupported unless feedback_enabled; not_found for a memory that is not of this scope, which would turn the
-// whole call into an empty record; unavailable when an outage caused an empty record.
+// Errors: unsupported unless feedback_enabled; not_found for a memory of another scope, because the server would return
+// an empty record for the whole call; unavailable if an outage caused an empty record.
 func applyFeedback(b *backend, r *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
 	if !b.feedbackEnabled {
 		return nil, abi.NewError(abi.CodeUnsupported, "feedback is off: it changes memories by MemOS's own LLM chain").
 			WithHint("set feedback_enabled: true in the block of memos")
 	}
 	if len(r.NativeIDs) > 0 {
-		if err := b.own(r.NativeIDs...); err != nil {
+		if err := b.checkOwned(r.NativeIDs...); err != nil {
 			return nil, err
 		}
 	}

@@ -45,9 +45,9 @@ func (f filter) value() any {
 	return wire.Object{name, conds}
 }
 
-// met reports whether an item has every field of an "and" filter with its value. Fields with operators are left to the
-// server.
-func (f filter) met(m *item) bool {
+// matches reports whether an item has every field of an "and" filter with its value. Fields with operators are left to
+// the server.
+func (f filter) matches(m *item) bool {
 	for _, c := range f.conds {
 		have := m.label(c.key)
 		if c.key == "session_id" {
@@ -104,10 +104,10 @@ func (a *labelFilter) add(name, how string, c cond) {
 // ask turns a request's labels and filters into the server's filter.
 //
 // In the sync profiles every label is a field of its own. After async extraction on Neo4j only project_id and
-// manager_user_id are left, which hold the exact triple and the scenario: what neither can say is "none". In modes
-// fine and mixture a recall over the graph ignores the filter, so there it is "semantic".
+// manager_user_id remain. They hold the exact triple and the scenario; a filter that neither can express has the mode
+// "none". In modes fine and mixture a recall over the graph ignores the filter, so there it is "semantic".
 //
-// Errors: invalid_argument for a filter of another shape than name to text, number or truth value.
+// Errors: invalid_argument for a filter whose value is not a text, a number or a boolean.
 func (s *settings) ask(r *abi.RetrieveRequest) (*labelFilter, error) {
 	a, context := new(labelFilter), r.Context
 	if sdk.CrossContext(r) {

@@ -8,10 +8,10 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// forget deletes memories that forgotten events alone support. All of the cube is listed: after async extraction MemOS
-// keeps an event's id in the sources only, which cannot be filtered.
+// forget deletes memories that only forgotten events support. It lists the whole cube, because after async extraction
+// MemOS keeps an event's id only in the sources, which cannot be filtered by.
 //
-// Errors: backend (not_deleted) where MemOS still has what it said to have deleted.
+// Errors: backend (not_deleted) if MemOS still has a memory that it reported as deleted.
 func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	out := &abi.ForgetReceipt{Status: abi.ForgetDone, Removed: map[string][]string{"memory": {}},
 		DerivedMayRemain: []string{"MemOS's own logs, which hold every prompt and request"},
@@ -19,7 +19,7 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	if b.searchMode == searchMixture {
 		out.DerivedMayRemain = append(out.DerivedMayRemain, "the search history of mode mixture in MemOS's Redis")
 	}
-	ids, mixed, all, err := b.meant(r)
+	ids, mixed, all, err := b.findCovered(r)
 	if err == nil && len(ids) > 0 {
 		_, err = b.deleteAll(ids)
 	}
@@ -39,9 +39,9 @@ func forget(b *backend, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return out, nil
 }
 
-// meant finds the memories that a request covers; mixed counts those that have other sources too. all: the whole cube
-// was listed.
-func (b *backend) meant(r *abi.ForgetRequest) (ids []string, mixed int, all bool, err error) {
+// findCovered finds the memories that a request covers; mixed counts those that have other sources too. all: the whole
+// cube was listed.
+func (b *backend) findCovered(r *abi.ForgetRequest) (ids []string, mixed int, all bool, err error) {
 	for page := int64(1); page <= inventoryPages; page++ {
 		groups, a, err := b.list(listing{cube: b.cube, page: page, size: inventorySize})
 		if err != nil {
@@ -51,7 +51,7 @@ func (b *backend) meant(r *abi.ForgetRequest) (ids []string, mixed int, all bool
 		for _, g := range groups {
 			more = more || g.total > page*inventorySize && len(g.items) > 0
 			for _, m := range g.items {
-				whole, part := m.meant(r)
+				whole, part := m.coveredBy(r)
 				if whole && !slices.Contains(ids, m.id) {
 					ids = append(ids, strings.Clone(m.id))
 				} else if part && !whole {
@@ -67,13 +67,13 @@ func (b *backend) meant(r *abi.ForgetRequest) (ids []string, mixed int, all bool
 	return ids, mixed, false, nil
 }
 
-// meant reports whether a request covers a memory: as a whole, or some of the events behind it.
-func (m *item) meant(r *abi.ForgetRequest) (whole, part bool) {
+// coveredBy reports whether a request covers a memory: as a whole, or some of the events behind it.
+func (m *item) coveredBy(r *abi.ForgetRequest) (whole, part bool) {
 	if slices.Contains(r.NativeIDs, m.id) || r.SessionID != "" && m.sessionID == sessionOf(r.SessionID) {
 		return true, true
 	}
 	if r.From != "" {
-		return m.meantByTime(r)
+		return m.coveredByTime(r)
 	}
 	events := m.events()
 	for _, id := range events {
@@ -86,8 +86,8 @@ func (m *item) meant(r *abi.ForgetRequest) (whole, part bool) {
 	return whole, part
 }
 
-// meantByTime is meant for a time range. After async extraction the event's time is only in the sources.
-func (m *item) meantByTime(r *abi.ForgetRequest) (whole, part bool) {
+// coveredByTime is coveredBy for a time range. After async extraction the event's time is only in the sources.
+func (m *item) coveredByTime(r *abi.ForgetRequest) (whole, part bool) {
 	times := []string{}
 	for _, s := range m.sources {
 		if s.chatTime != "" {

@@ -40,7 +40,7 @@ func (s *settings) block(m *item, id string) sdk.Block {
 	if m.raw() {
 		facts = append(facts, "raw")
 	}
-	at := m.said()
+	at := m.saidAt()
 	if at != "" {
 		facts = append(facts, "said "+sdk.UTC(at))
 	} else if at = m.createdAt; at != "" {
@@ -79,11 +79,11 @@ func formatContext(b *backend, r *abi.FormatRequest) (*abi.FormatResult, error) 
 		if err != nil {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+abi.AsError(err).Message)
 		}
-		for _, m := range listed(groups) {
+		for _, m := range distinctItems(groups) {
 			if inEvidence["/calls/"+sdk.Itoa(i)+"/body"+m.pointer] {
 				items = append(items, m)
 			}
 		}
 	}
-	return b.fit(b.Call, items, b.shown(r.Budget)).Result(r.Result.Evidence), nil
+	return b.fit(b.Call, items, b.formatBudget(r.Budget)).Result(r.Result.Evidence), nil
 }

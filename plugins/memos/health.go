@@ -42,7 +42,7 @@ func health(b *backend, _ *abi.Empty) (*abi.BackendHealth, error) {
 	}
 	h.Isolation = v.isolation
 	h.Warnings = append(h.Warnings, v.warnings...)
-	if v.blind {
+	if v.searchBroken {
 		h.Status = abi.HealthDegraded
 	}
 	return h, nil

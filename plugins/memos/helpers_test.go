@@ -20,8 +20,8 @@ type test interface {
 }
 
 var (
-	scope = abi.MemoryScope{RunID: "run1", PersonaID: "p9"}
-	other = abi.MemoryScope{RunID: "run1", PersonaID: "p10"}
+	scope      = abi.MemoryScope{RunID: "run1", PersonaID: "p9"}
+	otherScope = abi.MemoryScope{RunID: "run1", PersonaID: "p10"}
 )
 
 // bench is a guest host with a fake MemOS behind it. Their common clock moves only when a test moves it.
@@ -58,22 +58,22 @@ func (b *bench) wait(d time.Duration) {
 	b.Now = b.now.Format(time.RFC3339Nano)
 }
 
-// said is an event with one user message and an answer.
-func said(id, text string) *abi.MemoryEvent {
+// turnEvent is an event with one user message and an answer.
+func turnEvent(id, text string) *abi.MemoryEvent {
 	answer := "Noted."
 	return &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, SessionID: "s1", TurnID: "t-" +
 		id, Timestamp: "2026-05-01T12:00:00+02:00",
 		Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}, {Role: abi.RoleAssistant, Content: &answer}}}
 }
 
-func labelled(e *abi.MemoryEvent, scenario, context, attribute string) *abi.MemoryEvent {
+func withLabels(e *abi.MemoryEvent, scenario, context, attribute string) *abi.MemoryEvent {
 	e.Scenario, e.Context, e.Attribute = scenario, context, attribute
 	return e
 }
 
 func (b *bench) record(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	b.t.Helper()
-	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, opened(recordEvent), e)
+	return sdktest.Do(b.Host, abi.OpRecordEvent, scope, withBackend(recordEvent), e)
 }
 
 // must records and requires success.
@@ -87,13 +87,13 @@ func (b *bench) must(events ...*abi.MemoryEvent) (last *abi.WriteReceipt) {
 	return last
 }
 
-func ask(query string) *abi.RetrieveRequest {
+func retrieveRequest(query string) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: "new"}
 }
 
 func (b *bench) retrieve(r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	b.t.Helper()
-	return sdktest.Do(b.Host, abi.OpRetrieve, r.Scope, opened(retrieve), r)
+	return sdktest.Do(b.Host, abi.OpRetrieve, r.Scope, withBackend(retrieve), r)
 }
 
 // find retrieves and checks what holds for every retrieval: every pointer leads to its item, format_context gives the
@@ -102,7 +102,7 @@ func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
 	b.t.Helper()
 	result, err := b.retrieve(r)
 	require.NoError(b.t, err)
-	again, err := sdktest.Do(b.Host, abi.OpFormatContext, r.Scope, opened(formatContext),
+	again, err := sdktest.Do(b.Host, abi.OpFormatContext, r.Scope, withBackend(formatContext),
 		&abi.FormatRequest{Result: *result, Budget: r.Budget, Scope: r.Scope})
 	require.NoError(b.t, err)
 	require.Equal(b.t, result.FormattedContext, again.FormattedContext, "format_context gives the same string")
@@ -121,13 +121,13 @@ func (b *bench) find(r *abi.RetrieveRequest) *abi.RetrieveResult {
 
 func (b *bench) ready(markers ...string) *abi.BackendReadiness {
 	b.t.Helper()
-	r, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness), &abi.ReadinessMarkers{Markers: markers})
+	r, err := sdktest.Do(b.Host, abi.OpReadiness, scope, withBackend(readiness), &abi.ReadinessMarkers{Markers: markers})
 	require.NoError(b.t, err)
 	return r
 }
 
-// sent returns the routes that the module used since the last call.
-func (b *bench) sent() []string {
+// routesUsed returns the routes that the module used since the last call.
+func (b *bench) routesUsed() []string {
 	var routes []string
 	for _, r := range b.Sent {
 		routes = append(routes, r.Route)

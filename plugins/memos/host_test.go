@@ -117,9 +117,9 @@ func TestAnInventoryNeedsNoMoreMemoryThanAPage(t *testing.T) {
 			asked.Cube, rows, strings.Join(items, ","))
 	})
 	s := slotWithin(t, provider(t, server.URL, `"add_mode":"sync/fast"`), host.Limits{MemoryBytes: memory})
-	_, err := s.RecordEvent(t.Context(), said("e-1", "Tea at nine."))
+	_, err := s.RecordEvent(t.Context(), turnEvent("e-1", "Tea at nine."))
 	require.NoError(t, err)
-	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: ask("").Scope})
+	inventory, err := s.Inventory(t.Context(), &abi.InventoryRequest{Scope: retrieveRequest("").Scope})
 	require.NoError(t, err)
 	assert.True(t, inventory.Complete)
 	require.Len(t, inventory.Kinds, 1)
@@ -140,14 +140,14 @@ func TestRawEqualsADirectCall(t *testing.T) {
 				"the violin", "green curry"}
 			for i, thing := range things {
 				_, err := s.RecordEvent(t.Context(),
-					labelled(said("e-"+strconv.Itoa(i), "I prefer "+thing+". I talk about "+thing+" in Corsica."),
+					withLabels(turnEvent("e-"+strconv.Itoa(i), "I prefer "+thing+". I talk about "+thing+" in Corsica."),
 						"likes", "", ""))
 				require.NoError(t, err)
 			}
 			differing := 0
 			for i := range 50 {
 				fake.Requests()
-				r := ask("What does the user say about " + things[i%len(things)] + "?")
+				r := retrieveRequest("What does the user say about " + things[i%len(things)] + "?")
 				if i%2 == 1 {
 					r.Scenario = "likes"
 				}
@@ -182,12 +182,12 @@ func TestTheWallStopsWhatIsNoFastSearch(t *testing.T) {
 			t.Cleanup(server.Close)
 			s := slotOn(t, provider(t, server.URL,
 				`"add_mode":"sync/fast","graph_store":"neo4j","search_mode":"`+mode+`"`))
-			_, err := s.RecordEvent(t.Context(), said("e-1", "I like jazz."))
+			_, err := s.RecordEvent(t.Context(), turnEvent("e-1", "I like jazz."))
 			require.NoError(t, err)
 			_, err = s.SetMode(t.Context(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
 			require.NoError(t, err)
 			fake.Requests()
-			result, err := s.Retrieve(t.Context(), ask("jazz"))
+			result, err := s.Retrieve(t.Context(), retrieveRequest("jazz"))
 			if mode == searchFast {
 				require.NoError(t, err)
 				assert.Contains(t, result.FormattedContext, "jazz")
@@ -212,7 +212,7 @@ func TestAKeyReachesTheProxyAndNothingElse(t *testing.T) {
 		return "s3cr3t-of-the-proxy", nil
 	}}}
 	s := slotOn(t, config)
-	receipt, err := s.RecordEvent(t.Context(), said("e-1", "I like jazz."))
+	receipt, err := s.RecordEvent(t.Context(), turnEvent("e-1", "I like jazz."))
 	require.NoError(t, err)
 	for _, key := range keys {
 		assert.Equal(t, "Bearer s3cr3t-of-the-proxy", key)

@@ -192,15 +192,15 @@ func (m *item) evidence(rank int, scored bool) abi.Evidence {
 	return e
 }
 
-// said returns when the content was said: the newest time among its sources, as sent, else its event's.
-func (m *item) said() string {
-	said, newest := m.eventTime, time.Time{}
+// saidAt returns when the content was said: the newest time among its sources, as sent, else its event's.
+func (m *item) saidAt() string {
+	newest, newestTime := m.eventTime, time.Time{}
 	for _, s := range m.sources {
-		if at, err := abi.ParseTime(s.chatTime); err == nil && at.After(newest) {
-			said, newest = s.chatTime, at
+		if at, err := abi.ParseTime(s.chatTime); err == nil && at.After(newestTime) {
+			newest, newestTime = s.chatTime, at
 		}
 	}
-	return said
+	return newest
 }
 
 // listing is a request to POST /product/get_memory for a cube's memories. The list includes archived ones, but not

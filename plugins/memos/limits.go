@@ -12,12 +12,12 @@ import (
 // memories are returned, because schemas and trajectories are searched separately.
 type limits struct{ text, pref, tool, skill int64 }
 
-// mostItems is the maximum requested from one search, whatever max_items says.
-const mostItems = 500
+// maxSearchItems is the maximum requested from one search, whatever max_items says.
+const maxSearchItems = 500
 
-// limitsFor are the groups' limits of a search. What a budget has room for is asked of the text group, or with share:
-// groups of each group, since nobody knows beforehand which groups have anything; sdk.Shares shares the
-// budget out among those that came.
+// limitsFor are the groups' limits of a search. As many items as the budget has room for are requested from the text
+// group, or with share: groups from each group, because it is not known beforehand which groups have anything.
+// sdk.Shares then divides the budget among the groups that returned items.
 //
 //	max_items 5, or room for 5 in max_tokens     text 5, and 6 preferences, 6 tools, 3 skills
 //	neither                                      text 10, and 6 preferences, 6 tools, 3 skills
@@ -27,7 +27,7 @@ func (b *backend) limitsFor(budget abi.ContextBudget) limits {
 	if budget.MaxItems == nil && n == 0 {
 		return b.limits
 	}
-	n = min(max(1, n), mostItems)
+	n = min(max(1, n), maxSearchItems)
 	l := b.limits
 	l.text = n
 	if b.shareGroups {
@@ -40,8 +40,8 @@ func (b *backend) limitsFor(budget abi.ContextBudget) limits {
 	return l
 }
 
-// shown returns the budget for the formatter: max_items already limited the text group in the request.
-func (s *settings) shown(budget abi.ContextBudget) abi.ContextBudget {
+// formatBudget returns the budget for the formatter: max_items already limited the text group in the request.
+func (s *settings) formatBudget(budget abi.ContextBudget) abi.ContextBudget {
 	if budget.MaxItems != nil && *budget.MaxItems > 0 && !s.shareGroups {
 		budget.MaxItems = nil
 	}

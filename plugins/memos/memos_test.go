@@ -25,7 +25,7 @@ func TestATurnComesBack(t *testing.T) {
 			t.Run(store+" "+profile, func(t *testing.T) {
 				b := newBench(t, `{"add_mode":"`+profile+`","graph_store":"`+store+`"}`,
 					memos.Options{Flavour: flavour})
-				r := b.must(said("e-1", "My cat is called Zorvex. I always prefer an aisle seat."))
+				r := b.must(turnEvent("e-1", "My cat is called Zorvex. I always prefer an aisle seat."))
 				if profile == profileAsync {
 					assert.Equal(t, abi.StatusQueued, r.Status)
 					assert.Equal(t, abi.NativeIDsTransient, r.NativeIDsKind)
@@ -39,7 +39,7 @@ func TestATurnComesBack(t *testing.T) {
 					assert.Equal(t, abi.NativeIDsFinal, r.NativeIDsKind)
 					assert.Empty(t, r.Markers)
 				}
-				result := b.find(ask("What is my cat called?"))
+				result := b.find(retrieveRequest("What is my cat called?"))
 				assert.Equal(t, abi.ResultResults, result.Trace.ResultState)
 				assert.Contains(t, result.FormattedContext, "Zorvex")
 				assert.Contains(t, result.FormattedContext, "## text_mem\n")
@@ -57,8 +57,8 @@ func TestATurnComesBack(t *testing.T) {
 
 func TestRawIsTheAnswerAndPointersLeadIntoIt(t *testing.T) {
 	b := newBench(t, syncFine, memos.Options{})
-	b.must(said("e-1", "I prefer tea. I moved to Lyon."))
-	result := b.find(ask("tea"))
+	b.must(turnEvent("e-1", "I prefer tea. I moved to Lyon."))
+	result := b.find(retrieveRequest("tea"))
 	require.Len(t, result.Raw.Calls, 1)
 	var raw struct{ Data map[string]json.RawMessage }
 	require.NoError(t, json.Unmarshal(result.Raw.Calls[0].Body, &raw))
@@ -134,11 +134,11 @@ func TestLabels(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, tt.block, memos.Options{})
-			b.must(labelled(said("e-1", "The aisle seat is mine."), "travel", "booking", "seat"),
-				labelled(said("e-2", "The suitcase seat is red."), "travel", "packing", "suitcase"),
-				labelled(said("e-3", "The seat at home is soft."), "home", "sofa", "seat"))
+			b.must(withLabels(turnEvent("e-1", "The aisle seat is mine."), "travel", "booking", "seat"),
+				withLabels(turnEvent("e-2", "The suitcase seat is red."), "travel", "packing", "suitcase"),
+				withLabels(turnEvent("e-3", "The seat at home is soft."), "home", "sofa", "seat"))
 			b.wait(10 * time.Second)
-			r := ask("seat")
+			r := retrieveRequest("seat")
 			r.Scenario, r.Context, r.Attribute = tt.scenario, tt.context, tt.attrib
 			if tt.cross {
 				r.Filters = map[string]abi.Raw{"cross_context": abi.Raw("true")}
@@ -172,7 +172,7 @@ func events(result *abi.RetrieveResult) []string {
 
 func TestFiltersOfACaller(t *testing.T) {
 	b := newBench(t, syncFast, memos.Options{})
-	one, two := said("e-1", "Tea at nine."), said("e-2", "Tea at ten.")
+	one, two := turnEvent("e-1", "Tea at nine."), turnEvent("e-2", "Tea at ten.")
 	one.SessionID, one.Metadata = "s: 'x'", map[string]abi.Raw{"seed": abi.Raw(`7`), "deep": abi.Raw(`{"a":[1]}`),
 		"bad key": abi.Raw(`"v"`)}
 	two.AgentID = "a1"
@@ -188,7 +188,7 @@ func TestFiltersOfACaller(t *testing.T) {
 		"an agent": {map[string]abi.Raw{"agent_id": abi.Raw(`"a1"`)}, []string{"e-2"}, "hard"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := ask("tea")
+			r := retrieveRequest("tea")
 			r.Filters = tt.filters
 			result := b.find(r)
 			assert.Equal(t, tt.want, events(result))
@@ -206,7 +206,7 @@ func TestFiltersOfACaller(t *testing.T) {
 		"a session as number": {"session_id": abi.Raw(`1`)},
 	} {
 		t.Run("refused: "+name, func(t *testing.T) {
-			r := ask("tea")
+			r := retrieveRequest("tea")
 			r.Filters = filters
 			_, err := b.retrieve(r)
 			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err), "%v", err)
@@ -247,7 +247,7 @@ func TestNativeErrorsBecomeTyped(t *testing.T) {
 				return sdktest.Reply{Status: int64(tt.status), Body: tt.body,
 					Headers: map[string]string{"retry-after": tt.retryAfter}}
 			}
-			_, err := sdktest.Do(h, abi.OpRetrieve, scope, opened(retrieve), ask("q"))
+			_, err := sdktest.Do(h, abi.OpRetrieve, scope, withBackend(retrieve), retrieveRequest("q"))
 			e := abi.AsError(err)
 			require.Equal(t, tt.code, e.Code, "%v", e)
 			assert.Equal(t, "search_fast", e.Route)
@@ -269,13 +269,13 @@ func TestResetRemovesOneScopeOnly(t *testing.T) {
 			t.Run(store+" "+profile, func(t *testing.T) {
 				b := newBench(t, `{"add_mode":"`+profile+`","graph_store":"`+store+`"}`,
 					memos.Options{Flavour: flavour})
-				b.must(said("e-1", "My cat is called Zorvex."))
-				theirs := said("e-1", "My dog is called Biscuit.")
-				theirs.UserID = other.PersonaID
-				_, err := sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), theirs)
+				b.must(turnEvent("e-1", "My cat is called Zorvex."))
+				theirs := turnEvent("e-1", "My dog is called Biscuit.")
+				theirs.UserID = otherScope.PersonaID
+				_, err := sdktest.Do(b.Host, abi.OpRecordEvent, otherScope, withBackend(recordEvent), theirs)
 				require.NoError(t, err)
 				old := b.cube()
-				reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+				reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 				require.NoError(t, err)
 				assert.Equal(t, abi.ResetDone, reset.Status)
 				assert.Equal(t, int64(1), *reset.Removed["text_mem"])
@@ -285,9 +285,9 @@ func TestResetRemovesOneScopeOnly(t *testing.T) {
 					assert.NotEmpty(t, b.server.Texts(old), "the task that was under way wrote into the old cube")
 					assert.Contains(t, strings.Join(reset.Remains, " "), "background tasks")
 				}
-				assert.Equal(t, abi.ResultEmpty, b.find(ask("cat")).Trace.ResultState, "and nobody ever sees it")
-				r := ask("dog")
-				r.Scope = other
+				assert.Equal(t, abi.ResultEmpty, b.find(retrieveRequest("cat")).Trace.ResultState, "and nobody ever sees it")
+				r := retrieveRequest("dog")
+				r.Scope = otherScope
 				assert.Contains(t, b.find(r).FormattedContext, "Biscuit")
 			})
 		}
@@ -296,7 +296,7 @@ func TestResetRemovesOneScopeOnly(t *testing.T) {
 
 func TestAnInterruptedResetIsFinishedByRepeatingIt(t *testing.T) {
 	b := newBench(t, syncFast, memos.Options{})
-	b.must(said("e-1", "one"), said("e-2", "two"))
+	b.must(turnEvent("e-1", "one"), turnEvent("e-2", "two"))
 	b.server.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		if !strings.Contains(string(body), `"hard_delete":true`) {
 			return false
@@ -304,11 +304,11 @@ func TestAnInterruptedResetIsFinishedByRepeatingIt(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		return true
 	})
-	_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+	_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 	require.Equal(t, abi.CodeUnavailable, abi.CodeOf(err), "the nodes are marked, not removed")
 	b.server.Intercept(nil)
-	b.must(said("e-3", "three, between the two"))
-	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+	b.must(turnEvent("e-3", "three, between the two"))
+	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, reset.Status)
 	assert.Empty(t, b.server.Cubes(), "a new record id for the second attempt would have left the first two for ever")
@@ -324,8 +324,8 @@ func TestResetOnAStoreWithoutRecordIDs(t *testing.T) {
 		_, _ = w.Write([]byte(`{"code":500,"message":"'PostgresGraphDB' object has no attribute","data":null}`))
 		return true
 	})
-	b.must(said("e-1", "one"))
-	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+	b.must(turnEvent("e-1", "one"))
+	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, reset.Status, "the server said Failed to delete memories, and had deleted")
 	assert.Empty(t, b.server.Cubes())
@@ -334,21 +334,21 @@ func TestResetOnAStoreWithoutRecordIDs(t *testing.T) {
 func TestInventoryCountsByNativeType(t *testing.T) {
 	b := newBench(t, `{"add_mode":"sync/fine"}`, memos.Options{Flavour: memos.Community})
 	look := func() *abi.Inventory {
-		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
+		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, withBackend(inventory), &abi.Empty{})
 		require.NoError(t, err)
 		return i
 	}
 	assert.Empty(t, look().Kinds)
-	b.must(said("e-1", "I prefer tea. I moved to Lyon."))
+	b.must(turnEvent("e-1", "I prefer tea. I moved to Lyon."))
 	first := look()
 	require.Len(t, first.Kinds, 2)
 	assert.Equal(t, "PreferenceMemory", first.Kinds[0].Kind)
 	assert.Equal(t, int64(2), first.Kinds[1].Count)
 	assert.True(t, first.Complete && first.Quiescent)
 	assert.Equal(t, first.Kinds, look().Kinds, "looking changes nothing")
-	b.find(ask("tea"))
+	b.find(retrieveRequest("tea"))
 	assert.Equal(t, first.Kinds, look().Kinds, "nor does a fast search")
-	b.must(said("e-2", "I like jazz."))
+	b.must(turnEvent("e-2", "I like jazz."))
 	assert.NotEqual(t, first.Kinds[1].Digest, look().Kinds[1].Digest)
 }
 
@@ -359,17 +359,17 @@ func TestFeedbackHasThreeOutcomes(t *testing.T) {
 			Text: text, NativeIDs: ids}
 	}
 	apply := func(b *bench, f *abi.MemoryFeedback) (*abi.FeedbackReceipt, error) {
-		return sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback), f)
+		return sdktest.Do(b.Host, abi.OpApplyFeedback, scope, withBackend(applyFeedback), f)
 	}
 	t.Run("applied, and provenance shows the archived and the new memory", func(t *testing.T) {
 		b := newBench(t, block, memos.Options{})
-		old := b.must(said("e-1", "The favourite seat is the window seat.")).NativeIDs[0]
+		old := b.must(turnEvent("e-1", "The favourite seat is the window seat.")).NativeIDs[0]
 		r, err := apply(b, correction("The favourite seat is the aisle seat.", old))
 		require.NoError(t, err)
 		assert.Equal(t, "applied", r.Status)
 		require.Len(t, r.NativeIDs, 1)
 		for _, start := range []string{r.NativeIDs[0], old} {
-			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: scope, NativeID: start})
 			require.NoError(t, err)
 			require.Len(t, p.Items, 2, "from %s", start)
@@ -377,13 +377,13 @@ func TestFeedbackHasThreeOutcomes(t *testing.T) {
 				assert.Equal(t, i.Evidence.NativeID == old, i.Evidence.Superseded != nil, "the old one is superseded")
 			}
 		}
-		result := b.find(ask("favourite seat"))
+		result := b.find(retrieveRequest("favourite seat"))
 		assert.Len(t, result.Evidence, 1, "the twins under one id count once")
 		assert.Contains(t, result.FormattedContext, "aisle")
 	})
 	t.Run("an empty record is no_change, and says that it may be a failure", func(t *testing.T) {
 		b := newBench(t, block, memos.Options{})
-		b.must(said("e-1", "The favourite seat is the window seat."))
+		b.must(turnEvent("e-1", "The favourite seat is the window seat."))
 		b.server.Break(memos.Faults{LLMDown: true})
 		r, err := apply(b, correction("No, the aisle."))
 		require.NoError(t, err)
@@ -406,7 +406,7 @@ func TestFeedbackHasThreeOutcomes(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
 		_, err := apply(b, correction("No, the aisle."))
 		assert.Equal(t, abi.CodeUnsupported, abi.CodeOf(err))
-		assert.Empty(t, b.sent())
+		assert.Empty(t, b.routesUsed())
 	})
 }
 
@@ -414,21 +414,21 @@ func TestProvenanceByEventAndTime(t *testing.T) {
 	for _, block := range []string{syncFine, async} {
 		t.Run(block, func(t *testing.T) {
 			b := newBench(t, block, memos.Options{})
-			b.must(said("e-1", "I moved to Lyon."), said("e-2", "I like jazz."))
+			b.must(turnEvent("e-1", "I moved to Lyon."), turnEvent("e-2", "I like jazz."))
 			b.wait(10 * time.Second)
-			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+			p, err := sdktest.Do(b.Host, abi.OpProvenance, scope, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
 			require.NoError(t, err)
 			require.Len(t, p.Items, 1)
 			assert.Contains(t, p.Items[0].Evidence.Text, "Lyon")
 			assert.Equal(t, block == async, len(p.Trace.Warnings) > 0)
-			p, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+			p, err = sdktest.Do(b.Host, abi.OpProvenance, scope, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: scope, From: "2026-07-01T00:00:00Z", To: "2026-07-02T02:00:00+02:00",
 					Limit: 1})
 			require.NoError(t, err)
 			assert.Len(t, p.Items, 1)
 			assert.Equal(t, "2", p.NextCursor)
-			_, err = sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+			_, err = sdktest.Do(b.Host, abi.OpProvenance, scope, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: scope, EventID: "e-1", Cursor: "x"})
 			assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 		})
@@ -437,9 +437,9 @@ func TestProvenanceByEventAndTime(t *testing.T) {
 
 func TestNativeQueriesAndMutations(t *testing.T) {
 	b := newBench(t, syncFine, memos.Options{})
-	id := b.must(said("e-1", "I moved to Lyon.")).NativeIDs[0]
+	id := b.must(turnEvent("e-1", "I moved to Lyon.")).NativeIDs[0]
 	query := func(name string, params map[string]abi.Raw) (*abi.NativeQueryResult, error) {
-		return sdktest.Do(b.Host, abi.OpNativeQuery, scope, opened(nativeQuery),
+		return sdktest.Do(b.Host, abi.OpNativeQuery, scope, withBackend(nativeQuery),
 			&abi.NativeQuery{Scope: scope, Name: name, Params: params})
 	}
 	for _, name := range queryNames {
@@ -485,9 +485,9 @@ func TestNativeQueriesAndMutations(t *testing.T) {
 		if params != "" {
 			m.Params = map[string]abi.Raw{"ids": abi.Raw(params)}
 		}
-		return sdktest.Do(b.Host, abi.OpNativeMutation, s, opened(nativeMutation), m)
+		return sdktest.Do(b.Host, abi.OpNativeMutation, s, withBackend(nativeMutation), m)
 	}
-	_, err = mutate(other, "delete_memories", `["`+id+`"]`)
+	_, err = mutate(otherScope, "delete_memories", `["`+id+`"]`)
 	assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err),
 		"another scope's memory is nobody's business: the server would delete it")
 	assert.NotEmpty(t, b.server.Texts(b.cube()))
@@ -515,22 +515,22 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 			do := func(want []string, run func() error) {
 				t.Helper()
 				require.NoError(t, run())
-				assert.Equal(t, want, b.sent())
+				assert.Equal(t, want, b.routesUsed())
 			}
 			setup := func() error {
-				_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 				return err
 			}
 			do([]string{"exist", "get_memory", "search_fast", "exist", "add_fast", "search_fast", "search_fast"}, setup)
 			do([]string{"exist"}, setup)
 			var receipt *abi.WriteReceipt
-			do(tt.record, func() error { receipt = b.must(said("e-1", "I moved to Lyon.")); return nil })
-			do([]string{"search_fast"}, func() error { _, err := b.retrieve(ask("Lyon")); return err })
-			nobody := ask("Lyon")
-			nobody.Scope = other
+			do(tt.record, func() error { receipt = b.must(turnEvent("e-1", "I moved to Lyon.")); return nil })
+			do([]string{"search_fast"}, func() error { _, err := b.retrieve(retrieveRequest("Lyon")); return err })
+			nobody := retrieveRequest("Lyon")
+			nobody.Scope = otherScope
 			do([]string{"search_fast", "get_memory"}, func() error { _, err := b.retrieve(nobody); return err })
 			do([]string{"liveness", "get_memory", "search_fast", "search_fast"}, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, withBackend(health), &abi.Empty{})
 				return err
 			})
 			b.wait(10 * time.Second)
@@ -544,12 +544,12 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 				found = []string{"status"}
 			}
 			do(found, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+				_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, withBackend(findEvent),
 					&abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
 				return err
 			})
 			do([]string{"get_memory"}, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpInventory, scope, withBackend(inventory), &abi.Empty{})
 				return err
 			})
 			cleared := []string{"get_memory", "exist", "reset_soft", "reset_hard", "exist"}
@@ -557,7 +557,7 @@ func TestNativeCallsOfEachOperation(t *testing.T) {
 				cleared = []string{"get_memory", "status", "exist", "reset_soft", "reset_hard", "exist"}
 			}
 			do(cleared, func() error {
-				_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+				_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 				return err
 			})
 		})

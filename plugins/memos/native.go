@@ -120,11 +120,11 @@ var mutationNames = []string{"delete_memories", "recover"}
 
 // nativeMutation changes what the scope holds.
 //
-//	delete_memories {ids: [id, ...]}  each must be of this scope: the server deletes any id, whoever's it is, and
-//	                                  says success for those that nobody has
+//	delete_memories {ids: [id, ...]}  each must belong to this scope: the server deletes memories of any scope, and
+//	                                  reports success for unknown ids
 //	recover {}                        undoes the marking of a reset that was interrupted
 //
-// Out: applied when a look afterwards sees it, no_change otherwise.
+// Out: applied if a check afterwards confirms it, no_change otherwise.
 func nativeMutation(b *backend, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
 	switch r.Name {
 	case "delete_memories":
@@ -148,7 +148,7 @@ func (b *backend) deleteAll(ids []string) (*abi.MutationReceipt, error) {
 	if len(ids) == 0 || slices.Contains(ids, "") {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "params.ids: want at least one id")
 	}
-	if err := b.own(ids...); err != nil {
+	if err := b.checkOwned(ids...); err != nil {
 		return nil, err
 	}
 	a, err := b.post("delete_memory", wire.Object{"writable_cube_ids", []string{b.cube}, "memory_ids", ids})

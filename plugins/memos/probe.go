@@ -17,26 +17,26 @@ type verdict struct {
 	isolation string
 	// leak is the breach, nil for none.
 	leak *abi.Error
-	// blind: the canary is stored but no search finds it, so the embedder does not work.
-	blind    bool
-	warnings []string
+	// searchBroken: the canary is stored but no search finds it, so the embedder does not work.
+	searchBroken bool
+	warnings     []string
 }
 
-// probe looks whether cube b sees what cube a holds, and searches a as the positive control. mayWrite lets it put the
-// canary there first. It is at the same time the look at graph database and embedder.
+// probe checks whether cube b sees what cube a holds, and searches a as the positive control. mayWrite allows it to
+// write the canary first. It also checks the graph database and the embedder.
 //
 // Errors: those of the server; a leak is not an error here.
 func (b *backend) probe(mayWrite bool) (*verdict, error) {
 	v := &verdict{isolation: "unverified"}
-	err := b.look(v, mayWrite)
+	err := b.checkIsolation(v, mayWrite)
 	if abi.CodeOf(err) == abi.CodeIsolationBreach {
 		v.leak, err = abi.AsError(err), nil
 	}
 	return v, err
 }
 
-// look is probe that returns a leak as an error.
-func (b *backend) look(v *verdict, mayWrite bool) error {
+// checkIsolation is probe that returns a leak as an error.
+func (b *backend) checkIsolation(v *verdict, mayWrite bool) error {
 	if err := b.emptyCube(); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (b *backend) look(v *verdict, mayWrite bool) error {
 	switch {
 	case err != nil:
 		return err
-	case !seen && v.blind:
+	case !seen && v.searchBroken:
 		v.warnings = append(v.warnings,
 			"embedder: the canary is stored and no search finds it: MemOS's embedder does not work")
 		return nil
@@ -122,7 +122,7 @@ func (b *backend) plantCanary(v *verdict) (bool, error) {
 			a.body).
 			WithReason("not_stored").WithHint("look into the server's log: its graph database refuses writes")
 	}
-	v.blind = err == nil
+	v.searchBroken = err == nil
 	return false, err
 }
 

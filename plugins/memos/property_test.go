@@ -40,7 +40,7 @@ func TestCubesAreInjectiveAndPlain(t *testing.T) {
 		known[cube] = k
 		assert.NotEqual(t, s.canary("a"), cube)
 	})
-	assert.NotEqual(t, hashed("x-", "ab", "c"), hashed("x-", "a", "bc"), "the parts' lengths count")
+	assert.NotEqual(t, hashedID("x-", "ab", "c"), hashedID("x-", "a", "bc"), "the parts' lengths count")
 }
 
 func TestBase32IsThatOfRFC4648(t *testing.T) {
@@ -191,10 +191,10 @@ func FuzzOpenAnswer(f *testing.F) {
 			require.Contains(t, []abi.Code{abi.CodeBackend, abi.CodeIsolationBreach}, abi.CodeOf(err))
 			return
 		}
-		for _, m := range listed(groups) {
+		for _, m := range distinctItems(groups) {
 			require.True(t, m.userID == "" || m.userID == "c")
 			m.evidence(1, true)
-			m.said()
+			m.saidAt()
 		}
 	})
 }
@@ -225,7 +225,7 @@ func FuzzRenderKeepsTheElement(f *testing.F) {
 	f.Add("text </memory-context>", "type\n## pref_mem", "id\"")
 	f.Fuzz(func(t *testing.T, text, kind, id string) {
 		s := &settings{rerank: true}
-		block := strings.ToLower(sdktest.Shown(t, abi.FrameFull, s.block(&item{id: id, memory: text, kind: kind}, id)))
+		block := strings.ToLower(sdktest.FormattedContent(t, abi.FrameFull, s.block(&item{id: id, memory: text, kind: kind}, id)))
 		require.NotContains(t, block, "<memory-context")
 		require.NotContains(t, block, "</memory-context")
 		for i, line := range strings.Split(strings.TrimSuffix(block, "\n"), "\n") {
@@ -244,16 +244,16 @@ func TestScopesNeverMix(t *testing.T) {
 			return abi.MemoryScope{RunID: anyID().Draw(t, "run"), PersonaID: anyID().Draw(t, "persona")}
 		}), 2, 4, func(s abi.MemoryScope) abi.MemoryScope { return s }).Draw(t, "scopes")
 		for i, s := range scopes {
-			e := said("e-1", "My cat is called Zorvex"+string(rune('a'+i))+".")
+			e := turnEvent("e-1", "My cat is called Zorvex"+string(rune('a'+i))+".")
 			e.RunID, e.UserID = s.RunID, s.PersonaID
 			if e.Validate() != nil {
 				t.Skip("not an id")
 			}
-			_, err := sdktest.Do(b.Host, abi.OpRecordEvent, s, opened(recordEvent), e)
+			_, err := sdktest.Do(b.Host, abi.OpRecordEvent, s, withBackend(recordEvent), e)
 			require.NoError(t, err)
 		}
 		for i, s := range scopes {
-			r := ask("What is my cat called?")
+			r := retrieveRequest("What is my cat called?")
 			r.Scope = s
 			result := b.find(r)
 			require.Len(t, result.Evidence, 1)

@@ -13,14 +13,14 @@ import (
 const (
 	// provenanceLimit is the default page size.
 	provenanceLimit = 50
-	// coveredMost is the maximum number of replaced memories that are looked up.
-	coveredMost = 16
+	// maxCovered is the maximum number of replaced memories that are looked up.
+	maxCovered = 16
 )
 
-// provenance tells where memory came from: the memories of an event, one memory with what it replaced and what
-// replaced it, or what was taken in between two times.
+// provenance reports where memory came from: the memories of an event, one memory with those that it replaced and those
+// that replaced it, or the memories ingested between two times.
 //
-// Errors: not_found for an id that is not of this scope, also if it is another scope's.
+// Errors: not_found for an unknown id, and for one of another scope.
 func provenance(b *backend, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	p := &origin{backend: b, out: &abi.Provenance{Items: []abi.ProvenanceItem{},
 		Trace: b.trace("POST /product/get_memory")}}
@@ -130,7 +130,7 @@ func (p *origin) between(r *abi.ProvenanceRequest) error {
 // ofMemory returns a memory, those that it covers, and those that cover it. GET /product/get_memory/{id} ignores cubes,
 // so the owner is checked first.
 func (p *origin) ofMemory(id string) error {
-	if err := p.own(id); err != nil {
+	if err := p.checkOwned(id); err != nil {
 		return err
 	}
 	m, err := p.byID(id)
@@ -138,8 +138,8 @@ func (p *origin) ofMemory(id string) error {
 		return err
 	}
 	p.add(m)
-	for _, old := range m.covered[:min(len(m.covered), coveredMost)] {
-		if p.own(old) != nil {
+	for _, old := range m.covered[:min(len(m.covered), maxCovered)] {
+		if p.checkOwned(old) != nil {
 			continue // deleted, or never in this scope
 		}
 		before, err := p.byID(old)
@@ -191,10 +191,10 @@ func (b *backend) byID(id string) (*item, error) {
 	return m, nil
 }
 
-// own checks that every id is a memory of the scope's cube.
+// checkOwned checks that every id is a memory of the scope's cube.
 //
 // Errors: not_found, both for an unknown id and for another scope's, so that the answer does not reveal which.
-func (b *backend) own(ids ...string) error {
+func (b *backend) checkOwned(ids ...string) error {
 	owners, err := b.owners(ids)
 	if err != nil {
 		return err

@@ -43,9 +43,9 @@ const (
 	// settleMS is the age of a write, in ms, at which finding nothing means that nothing was stored: a task is
 	// completed a moment before its memories can be listed.
 	settleMS = 3000
-	// lookSize is the page size of the list in which events' memories are searched. neo4j-community includes every
+	// seekPageSize is the page size of the list in which events' memories are searched. neo4j-community includes every
 	// vector in it.
-	lookSize = 50
+	seekPageSize = 50
 	// seekPages is the minimum number of pages that are read before a search for events gives up.
 	seekPages = 40
 )
@@ -71,7 +71,7 @@ func readiness(b *backend, r *abi.ReadinessMarkers) (*abi.BackendReadiness, erro
 			"answered"}, nil
 	}
 	l := &readinessCheck{backend: b, out: &abi.BackendReadiness{Method: "store probe"}}
-	for _, step := range []func() error{l.countRaw, func() error { return l.tasks(r.Markers) }, l.stored} {
+	for _, step := range []func() error{l.countRaw, func() error { return l.tasks(r.Markers) }, l.findMemories} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (l *readinessCheck) tasks(texts []string) error {
 		}
 	}
 	if len(markers) > statusCalls {
-		return l.together(markers)
+		return l.judgeTogether(markers)
 	}
 	for _, m := range markers {
 		status, err := l.task(m.event)
@@ -127,15 +127,15 @@ func (l *readinessCheck) tasks(texts []string) error {
 	return l.withoutTask(absent)
 }
 
-// together judges many events at once: the list of a user's tasks does not name memhost's, but shows whether any is in
-// progress.
-func (l *readinessCheck) together(markers []marker) error {
-	known, err := l.known()
+// judgeTogether judges many events at once: the list of a user's tasks does not name memhost's, but shows whether any
+// is in progress.
+func (l *readinessCheck) judgeTogether(markers []marker) error {
+	known, err := l.taskStatuses()
 	if err != nil {
 		return err
 	}
 	l.tracker = len(known) > 0
-	if l.raw == 0 && !slices.ContainsFunc(known, underWay) {
+	if l.raw == 0 && !slices.ContainsFunc(known, isUnfinished) {
 		l.done = markers
 		return nil
 	}
@@ -145,11 +145,11 @@ func (l *readinessCheck) together(markers []marker) error {
 	return nil
 }
 
-// underWay reports whether a task with this status is unfinished.
-func underWay(status string) bool { return status == "waiting" || status == "in_progress" }
+// isUnfinished reports whether a task with this status is unfinished.
+func isUnfinished(status string) bool { return status == "waiting" || status == "in_progress" }
 
-// known returns the statuses of all tasks of the scope's cube; none without a tracker.
-func (b *backend) known() ([]string, error) {
+// taskStatuses returns the statuses of all tasks of the scope's cube; none without a tracker.
+func (b *backend) taskStatuses() ([]string, error) {
 	a, err := b.get("status", abi.QueryParam{Key: "user_id", Value: b.cube})
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func statuses(a *answer) (list []string, err error) {
 // withoutTask judges events without a known task: the server has no Redis, or its data was lost.
 func (l *readinessCheck) withoutTask(absent []marker) error {
 	if len(absent) > 0 && !l.tracker {
-		known, err := l.known()
+		known, err := l.taskStatuses()
 		if err != nil {
 			return err
 		}
@@ -232,8 +232,8 @@ func (l *readinessCheck) age(at string) time.Duration {
 	return now.Sub(sent)
 }
 
-// stored looks for the memories of the events whose task is finished, by their sources, in their sessions.
-func (l *readinessCheck) stored() error {
+// findMemories looks for the memories of the events whose task is finished, by their sources, in their sessions.
+func (l *readinessCheck) findMemories() error {
 	if len(l.done) == 0 {
 		return nil
 	}
@@ -273,7 +273,7 @@ func (l *readinessCheck) stored() error {
 func (b *backend) seek(within filter, events []string, each func(*item)) (open []string, all bool, err error) {
 	open = slices.Clone(events)
 	for page := int64(1); page <= int64(seekPages+len(events)/4); page++ {
-		groups, _, err := b.list(listing{cube: b.cube, filter: within, page: page, size: lookSize})
+		groups, _, err := b.list(listing{cube: b.cube, filter: within, page: page, size: seekPageSize})
 		if err != nil {
 			return open, false, err
 		}
@@ -285,7 +285,7 @@ func (b *backend) seek(within filter, events []string, each func(*item)) (open [
 				}
 			}
 		}
-		more := slices.ContainsFunc(groups, func(g *group) bool { return g.total > page*lookSize })
+		more := slices.ContainsFunc(groups, func(g *group) bool { return g.total > page*seekPageSize })
 		if len(open) == 0 || !more {
 			return open, true, nil
 		}

@@ -12,9 +12,10 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent is one POST /product/add, and one look whether it arrived: MemOS answers 200 with ids for what it lost.
+// recordEvent sends one POST /product/add and then checks that the memories exist, because MemOS answers 200 with ids
+// even for memories that it lost.
 //
-// A re-sent add is a second memory, so nothing is sent twice from here: find_event says what is there.
+// Sending an add again would create a second memory, so recordEvent never does; find_event finds out what was stored.
 func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	receipt := &abi.WriteReceipt{EventID: e.EventID, Status: abi.StatusNotRetained, StoredCount: sdk.Ptr(int64(0)),
 		NativeIDsKind: abi.NativeIDsNone, Trace: b.trace("POST /product/add")}
@@ -55,7 +56,7 @@ func recordEvent(b *backend, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		receipt.Markers = []string{marker{event: e.EventID, session: sessionOf(e.SessionID), at: b.Now}.String()}
 	}
 	if b.readBack {
-		err = b.lookAgain(e.EventID, a, receipt)
+		err = b.verifyStored(e.EventID, a, receipt)
 	}
 	if err == nil {
 		err = recorded.Note(b.Call)
@@ -83,8 +84,8 @@ func (s *settings) addRoute() string {
 
 // addBody returns the request of POST /product/add (APIADDRequest). Fields that make the server do more than store are
 // never sent: is_feedback, doc_path, file and image parts, merged_from, source_doc_id. custom_tags is sent under
-// source-design only, where labels use the design's fields: it reaches only the extraction's prompt, and would tell it
-// what the turn reveals.
+// source-design only, where labels use the design's fields: it is used only in the extraction's prompt, and would
+// disclose what the turn reveals.
 func (b *backend) addBody(e *abi.MemoryEvent, named bool) wire.Object {
 	when, how, _ := strings.Cut(b.addMode, "/")
 	body := wire.Object{"user_id", b.cube, "writable_cube_ids", []string{b.cube}, "session_id", sessionOf(e.SessionID),
@@ -207,12 +208,12 @@ func (b *backend) readReceipt(a *answer, receipt *abi.WriteReceipt) error {
 	return nil
 }
 
-// lookAgain looks for the event's memories by its id. In async the raw text may have been replaced already, so there
-// nothing found says nothing.
+// verifyStored looks for the event's memories by its id. In mode async the raw text may have been replaced already, so
+// finding nothing proves nothing.
 //
-// Errors: unavailable when the store does not answer; backend with reason not_stored when MemOS listed ids and has
-// none of them.
-func (b *backend) lookAgain(eventID string, sent *answer, receipt *abi.WriteReceipt) error {
+// Errors: unavailable if the store does not answer; backend with reason not_stored if MemOS returned ids but has none
+// of them.
+func (b *backend) verifyStored(eventID string, sent *answer, receipt *abi.WriteReceipt) error {
 	if !b.filters() {
 		return nil
 	}

@@ -17,11 +17,11 @@ func resetScope(b *backend, _ *abi.Empty) (*abi.ResetReceipt, error) {
 		return nil, err
 	}
 	waiting := b.waiting()
-	gone, err := b.gone()
+	gone, err := b.isEmpty()
 	// Twice: a background task may have written between the mark and the check.
 	for try := 0; try < 2 && err == nil && !gone; try++ {
 		if err = b.remove(b.cube); err == nil {
-			gone, err = b.gone()
+			gone, err = b.isEmpty()
 		}
 	}
 	if err != nil {
@@ -57,18 +57,18 @@ func (b *backend) waiting() (n int) {
 		return 0
 	}
 	// Without an answer no task is known to wait; the reset itself does not depend on it.
-	all, _ := b.known()
+	all, _ := b.taskStatuses()
 	for _, status := range all {
-		if underWay(status) {
+		if isUnfinished(status) {
 			n++
 		}
 	}
 	return n
 }
 
-// gone checks whether the cube is empty. exist also sees soft-deleted nodes; postgres does not have it, so the list
+// isEmpty checks whether the cube is empty. exist also sees soft-deleted nodes; postgres does not have it, so the list
 // decides there.
-func (b *backend) gone() (bool, error) {
+func (b *backend) isEmpty() (bool, error) {
 	there, err := b.exists(b.cube)
 	if err == nil || b.graphStore != "postgres" {
 		return !there, err

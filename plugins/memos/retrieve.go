@@ -19,7 +19,7 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &query{backend: b, request: r, asked: asked, limits: b.limitsFor(r.Budget),
+	q := &query{backend: b, request: r, labels: asked, limits: b.limitsFor(r.Budget),
 		result: &abi.RetrieveResult{Trace: b.trace("POST /product/search")}}
 	if r.Budget.MaxItems == nil || *r.Budget.MaxItems > 0 {
 		if err := q.search(); err != nil {
@@ -34,7 +34,7 @@ func retrieve(b *backend, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 type query struct {
 	*backend
 	request *abi.RetrieveRequest
-	asked   *labelFilter
+	labels  *labelFilter
 	limits  limits
 	items   []*item
 	// state is the reason of an empty answer, according to the store.
@@ -53,11 +53,11 @@ func (q *query) search() error {
 	if !q.sourceDesign {
 		body = append(body, "dedup", q.dedup, "rerank", q.rerank, "relativity", q.relativity)
 	}
-	groups, a, err := q.memories(route, append(body, "filter", q.asked.value()), q.cube, q.readable...)
+	groups, a, err := q.memories(route, append(body, "filter", q.labels.value()), q.cube, q.readable...)
 	if err != nil {
 		return err
 	}
-	q.items = listed(groups)
+	q.items = distinctItems(groups)
 	if q.shareGroups {
 		q.items = q.limits.first(q.items, q.request.Budget.MaxItems)
 	}
@@ -70,17 +70,17 @@ func (q *query) search() error {
 		q.warnings = append(q.warnings, "empty_unchecked: MemOS answers with nothing, too, where its database or "+
 			"embedder is down, and under memory.profile source-design the store is not asked")
 	default:
-		return q.lookBehind()
+		return q.explainEmpty()
 	}
 	return nil
 }
 
-// lookBehind queries the store to determine the meaning of an empty answer. Archived memories do not count, since
+// explainEmpty queries the store to determine the meaning of an empty answer. Archived memories do not count, since
 // search does not return them.
 //
 // Errors: unavailable if the store does not answer.
-func (q *query) lookBehind() error {
-	n, err := q.count(filter{conds: append([]cond{is("status", "activated")}, q.asked.conds...)})
+func (q *query) explainEmpty() error {
+	n, err := q.count(filter{conds: append([]cond{is("status", "activated")}, q.labels.conds...)})
 	if err != nil {
 		e := *abi.AsError(err)
 		e.Message = "the search came back empty, and the store behind it does not answer: " + e.Message
@@ -88,12 +88,12 @@ func (q *query) lookBehind() error {
 	}
 	if n == 0 {
 		q.state = abi.ResultEmpty
-		return q.lookForLoss()
+		return q.warnIfLost()
 	}
 	q.state = abi.ResultDegraded
 	what := "search_blind: the search came back empty although the store holds such memories: MemOS's embedder is " +
 		"down, or was when they were written"
-	if len(q.asked.conds) > 0 && q.graphStore == "neo4j-community" {
+	if len(q.labels.conds) > 0 && q.graphStore == "neo4j-community" {
 		what += "; or none of the nearest carries the labels, which neo4j-community applies behind the vector search"
 	}
 	if q.relativity > 0 {
@@ -103,14 +103,14 @@ func (q *query) lookBehind() error {
 	return nil
 }
 
-// lookForLoss returns a warning if the store holds nothing of a scope in which turns were stored: a store that was
+// warnIfLost returns a warning if the store holds nothing of a scope in which turns were stored: a store that was
 // restarted without its data answers like an empty one.
-func (q *query) lookForLoss() error {
+func (q *query) warnIfLost() error {
 	stored, err := recorded.Any(q.Call)
 	if err != nil || !stored {
 		return err
 	}
-	if len(q.asked.conds) > 0 { // the store was queried for these labels only
+	if len(q.labels.conds) > 0 { // the store was queried for these labels only
 		if n, err := q.count(filter{}); err != nil || n > 0 {
 			return err
 		}
@@ -123,9 +123,9 @@ func (q *query) lookForLoss() error {
 	return nil
 }
 
-// listed returns the items that count: the first of those with the same id. Feedback writes every memory twice under
-// one id.
-func listed(groups []*group) (list []*item) {
+// distinctItems returns the items that count: the first of those with the same id. Feedback writes every memory twice
+// under one id.
+func distinctItems(groups []*group) (list []*item) {
 	seen := map[string]bool{}
 	for _, m := range itemsOf(groups) {
 		if m.id == "" || !seen[m.id] {
@@ -140,16 +140,16 @@ func listed(groups []*group) (list []*item) {
 func (q *query) finish() {
 	t := q.result.Trace
 	q.evidence(t)
-	fitted := q.fit(q.Call, q.items, q.shown(q.request.Budget))
+	fitted := q.fit(q.Call, q.items, q.formatBudget(q.request.Budget))
 	q.result.FormattedContext = fitted.Text
 	fitted.Mark(q.result.Evidence, 0)
 	t.ResultState, t.RetrievedCount = q.state, sdk.Ptr(int64(len(q.items)))
-	t.FilterMode, t.FiltersApplied = q.asked.mode(), q.asked.applied
+	t.FilterMode, t.FiltersApplied = q.labels.mode(), q.labels.applied
 	t.Details = wire.Object{"cube_id", q.cube}.Map()
 	fitted.Report(t, q.request.Budget)
 	q.report(t)
 	q.warn(fitted)
-	if len(q.asked.conds) > 0 && len(q.items) > 0 {
+	if len(q.labels.conds) > 0 && len(q.items) > 0 {
 		q.verify()
 	}
 	t.Warnings = append(t.Warnings, q.warnings...)
@@ -197,7 +197,7 @@ func (q *query) evidence(t *abi.Trace) {
 }
 
 func (q *query) warn(fitted sdk.Fitted) {
-	q.warnings = append(q.warnings, q.asked.warnings...)
+	q.warnings = append(q.warnings, q.labels.warnings...)
 	if q.searchMode != searchFast {
 		q.warnings = append(q.warnings, "search_ablation: "+ablation(q.searchMode))
 	}
@@ -232,7 +232,7 @@ func ablation(mode string) string {
 func (q *query) verify() {
 	wrong := 0
 	for _, m := range q.items {
-		if !q.asked.met(m) {
+		if !q.labels.matches(m) {
 			wrong++
 		}
 	}
@@ -241,9 +241,9 @@ func (q *query) verify() {
 	if wrong == 0 {
 		return
 	}
-	for name, how := range q.asked.applied {
+	for name, how := range q.labels.applied {
 		if how != string(abi.FilterNone) {
-			q.asked.applied[name] = "unverified"
+			q.labels.applied[name] = "unverified"
 		}
 	}
 	t.FilterMode = abi.FilterNone

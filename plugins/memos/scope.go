@@ -9,8 +9,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// hashed returns prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] after the prefix.
-func hashed(prefix string, parts ...string) string {
+// hashedID returns prefix and the SHA-256 of the parts, each with its length: 52 characters of [a-z2-7] after the
+// prefix.
+func hashedID(prefix string, parts ...string) string {
 	var d sdk.Digest
 	for _, part := range parts {
 		d.Add(sdk.Itoa(len(part)) + ":" + part)
@@ -39,23 +40,23 @@ func (s *settings) cubeOf(scope abi.MemoryScope, generation int64) string {
 	if s.template != nil {
 		return s.template.ID(s.config.Namespace, scope, generation, cubeMax)
 	}
-	return hashed("mh1-", s.config.Provider, s.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID,
+	return hashedID("mh1-", s.config.Provider, s.config.Namespace, scope.RunID, scope.PersonaID, scope.AgentID,
 		sdk.Itoa(generation))
 }
 
 // canary is one of the two cubes of the isolation probe: "a" holds one memory, "b" none, ever.
 func (s *settings) canary(which string) string {
-	return hashed("mh1-", s.config.Provider, s.config.Namespace, "canary", which)
+	return hashedID("mh1-", s.config.Provider, s.config.Namespace, "canary", which)
 }
 
 // recordOf returns the record id under which a cube is reset. It depends on the cube only, so repeating a reset that
 // was interrupted between marking and removing finishes it; a new id would never match the marked nodes (POST
 // /product/delete_memory_by_record_id).
-func recordOf(cube string) string { return hashed("mh1r-", cube) }
+func recordOf(cube string) string { return hashedID("mh1r-", cube) }
 
 // taskOf returns the business id of an event's background work. The client sets it; the answer does not contain it
 // (POST /product/add).
-func taskOf(cube, eventID string) string { return hashed("mh1t-", cube, eventID) }
+func taskOf(cube, eventID string) string { return hashedID("mh1t-", cube, eventID) }
 
 // sessionPrefix begins a hashed session id.
 const sessionPrefix = "mh1s-"
@@ -64,11 +65,11 @@ const sessionPrefix = "mh1s-"
 // hashed one.
 func sessionOf(session string) string {
 	if session == "" || len(session) > 100 || strings.HasPrefix(session, sessionPrefix) {
-		return hashed(sessionPrefix, session)
+		return hashedID(sessionPrefix, session)
 	}
 	for i := 0; i < len(session); i++ {
 		if b := session[i]; !sdk.AlphaNumeric(b) && b != '-' && b != '_' && b != '.' {
-			return hashed(sessionPrefix, session)
+			return hashedID(sessionPrefix, session)
 		}
 	}
 	return session

@@ -7,11 +7,11 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// setupScope makes nothing: a cube exists when its first memory does, and the server's registry of cubes is asked by
-// nobody. It looks whether the cube is fresh and, once for the life of an instance, whether the server keeps cubes
-// apart.
+// setupScope creates nothing, because a cube exists as soon as it has a memory, and the server itself never uses its
+// registry of cubes. It checks whether the cube is empty and, once in the life of an instance, whether the server
+// isolates cubes from each other.
 //
-// Errors: isolation_breach when it does not; unavailable when the store does not answer.
+// Errors: isolation_breach if it does not isolate them; unavailable if the store does not answer.
 func setupScope(b *backend, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	out := &abi.SetupReceipt{NativeScope: map[string]string{"cube_id": b.cube, "user_id": b.cube},
 		Trace: b.trace("POST /product/exist_mem_cube_id")}

@@ -35,29 +35,29 @@ func sentBody(t *testing.T, b *bench, route string) string {
 func TestTraps(t *testing.T) {
 	t.Run("trap 1: 200 is no success", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
-		_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+		_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 		require.NoError(t, err)
 		b.server.Break(memos.Faults{DatabaseDown: true})
-		_, err = b.record(said("e-1", "I like jazz."))
+		_, err = b.record(turnEvent("e-1", "I like jazz."))
 		e := abi.AsError(err)
 		assert.Equal(t, abi.CodeUnavailable, e.Code, "the add was answered 200 with ids")
 		assert.Contains(t, e.Native.Body, "Connection refused")
-		_, err = b.retrieve(ask("jazz"))
+		_, err = b.retrieve(retrieveRequest("jazz"))
 		assert.Equal(t, abi.CodeUnavailable, abi.CodeOf(err),
 			"the search was answered 200 and nothing: an outage is no empty result")
-		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, withBackend(health), &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.HealthUnavailable, h.Status, "GET /health said healthy")
 	})
 	t.Run("trap 2: custom_tags carry no label and are not sent", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
-		b.must(labelled(said("e-1", "I like jazz."), "music", "home", "genre"))
+		b.must(withLabels(turnEvent("e-1", "I like jazz."), "music", "home", "genre"))
 		assert.NotContains(t, sentBody(t, b, "add_fine"), "custom_tags")
 	})
 	t.Run("trap 3: a filter is never bare", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
-		b.must(labelled(said("e-1", "I like jazz."), "music", "", ""))
-		r := ask("jazz")
+		b.must(withLabels(turnEvent("e-1", "I like jazz."), "music", "", ""))
+		r := retrieveRequest("jazz")
 		r.Scenario = "travel"
 		result := b.find(r)
 		assert.Contains(t, sentBody(t, b, "search_fast"), `"filter":{"and":[{"mh_scenario":"travel"}]}`)
@@ -65,9 +65,9 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 3: a store that drops filters in silence is found out", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
-		b.must(labelled(said("e-1", "I like jazz."), "music", "", ""))
+		b.must(withLabels(turnEvent("e-1", "I like jazz."), "music", "", ""))
 		b.server.Break(memos.Faults{FiltersDropped: true})
-		r := ask("jazz")
+		r := retrieveRequest("jazz")
 		r.Scenario = "travel"
 		result := b.find(r)
 		assert.Len(t, result.Evidence, 1, "no item is left out here")
@@ -78,9 +78,9 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 4: relativity is 0, and an unreachable reranker is told", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
-		b.must(said("e-1", "I like jazz. I moved to Lyon."))
+		b.must(turnEvent("e-1", "I like jazz. I moved to Lyon."))
 		b.server.Break(memos.Faults{RerankerDown: true})
-		result := b.find(ask("jazz"))
+		result := b.find(retrieveRequest("jazz"))
 		assert.Len(t, result.Evidence, 2, "with MemOS's own 0.45 nothing would have come")
 		assert.Contains(t, codes(result.Trace.Warnings), "reranker_silent")
 		assert.Nil(t, result.Evidence[0].Score, "0 is no score then")
@@ -89,33 +89,33 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 5: mixture is a write, refused while read-only", func(t *testing.T) {
 		for _, mode := range []string{searchMixture, searchFine} {
 			b := newBench(t, `{"add_mode":"sync/fast","graph_store":"neo4j","search_mode":"`+mode+`"}`, memos.Options{})
-			b.must(said("e-1", "I like jazz."))
-			result := b.find(ask("jazz"))
+			b.must(turnEvent("e-1", "I like jazz."))
+			result := b.find(retrieveRequest("jazz"))
 			assert.Contains(t, codes(result.Trace.Warnings), "search_ablation")
 			assert.Equal(t, mode == searchMixture, len(result.Trace.ReadSideEffects) > 0)
 			b.ReadOnly = true
-			_, err := b.retrieve(ask("jazz"))
+			_, err := b.retrieve(retrieveRequest("jazz"))
 			assert.Equal(t, abi.CodeReadOnly, abi.CodeOf(err))
 		}
 	})
 	t.Run("trap 6: ids of an async receipt are transient, and say so", func(t *testing.T) {
 		b := newBench(t, `{"add_mode":"async","graph_store":"neo4j","feedback_enabled":true}`, memos.Options{})
-		r := b.must(said("e-1", "I like jazz."))
+		r := b.must(turnEvent("e-1", "I like jazz."))
 		assert.Equal(t, abi.NativeIDsTransient, r.NativeIDsKind)
 		b.wait(10 * time.Second)
-		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback),
+		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, withBackend(applyFeedback),
 			&abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
 				Timestamp: "2026-05-03T09:00:00Z", Text: "No, blues.", NativeIDs: r.NativeIDs})
 		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err),
 			"feedback by a dead id would be an empty record: no-op and success")
-		_, err = sdktest.Do(b.Host, abi.OpNativeMutation, scope, opened(nativeMutation),
+		_, err = sdktest.Do(b.Host, abi.OpNativeMutation, scope, withBackend(nativeMutation),
 			&abi.NativeMutation{Scope: scope, Name: "delete_memories",
 				Params: map[string]abi.Raw{"ids": abi.Raw(`["` + r.NativeIDs[0] + `"]`)}})
 		assert.Equal(t, abi.CodeNotFound, abi.CodeOf(err))
 	})
 	t.Run("trap 7: without Redis readiness goes by the store, never by scheduler/wait", func(t *testing.T) {
 		b := newBench(t, async, memos.Options{NoRedis: true})
-		r := b.must(said("e-1", "I like jazz."))
+		r := b.must(turnEvent("e-1", "I like jazz."))
 		b.wait(4 * time.Second)
 		assert.Equal(t, abi.ReadinessPending, b.ready(r.Markers...).Status)
 		b.wait(4 * time.Second)
@@ -123,19 +123,19 @@ func TestTraps(t *testing.T) {
 		assert.Equal(t, abi.ReadinessReady, ready.Status)
 		assert.Equal(t, "store probe", ready.Method)
 		assert.Contains(t, codes(ready.Warnings), "no_tracker")
-		assert.NotContains(t, b.sent(), "wait")
+		assert.NotContains(t, b.routesUsed(), "wait")
 	})
 	t.Run("trap 8: a write is sent once, and found by its event id", func(t *testing.T) {
 		for _, block := range []string{syncFast, syncFine, async, `{"add_mode":"async","graph_store":"postgres"}`} {
 			b := newBench(t, block, memos.Options{})
 			look := func(id string) string {
-				r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+				r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, withBackend(findEvent),
 					&abi.FindEventRequest{EventID: id, SentAt: "2026-07-01T12:00:00Z"})
 				require.NoError(t, err)
 				return r.Found
 			}
 			assert.Equal(t, "absent", look("e-1"))
-			b.must(said("e-1", "I like jazz."))
+			b.must(turnEvent("e-1", "I like jazz."))
 			assert.Equal(t, "present", look("e-1"), "while it is raw")
 			assert.Equal(t, "absent", look("e-"))
 			b.wait(10 * time.Second)
@@ -145,9 +145,9 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 8: without a tracker the sources tell", func(t *testing.T) {
 		b := newBench(t, async, memos.Options{NoRedis: true})
-		b.must(said("e-1", "I like jazz."))
+		b.must(turnEvent("e-1", "I like jazz."))
 		b.wait(10 * time.Second)
-		r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+		r, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, withBackend(findEvent),
 			&abi.FindEventRequest{EventID: "e-1", SentAt: "2026-07-01T12:00:00Z"})
 		require.NoError(t, err)
 		assert.Equal(t, "present", r.Found)
@@ -155,31 +155,31 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 9: a database that is not shared is caught at the start, and in every answer", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{Unshared: true})
-		_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+		_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 		assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
 		assert.Contains(t, abi.AsError(err).Hint, "MOS_NEO4J_SHARED_DB=true")
-		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, withBackend(health), &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.HealthUnavailable, h.Status)
 		assert.Equal(t, "unverified", h.Isolation)
-		b.must(said("e-1", "I like jazz."))
-		r := ask("jazz")
-		r.Scope = other
+		b.must(turnEvent("e-1", "I like jazz."))
+		r := retrieveRequest("jazz")
+		r.Scope = otherScope
 		_, err = b.retrieve(r)
 		assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err), "another cube's item is never passed on")
-		_, err = sdktest.Do(b.Host, abi.OpInventory, other, opened(inventory), &abi.Empty{})
+		_, err = sdktest.Do(b.Host, abi.OpInventory, otherScope, withBackend(inventory), &abi.Empty{})
 		assert.Equal(t, abi.CodeIsolationBreach, abi.CodeOf(err))
 	})
 	t.Run("trap 10: sources are decoded in every shape", func(t *testing.T) {
 		// TestSourcesInAllTheirShapes has the shapes; here: through the whole way, in the async shape of neo4j.
 		b := newBench(t, async, memos.Options{})
-		b.must(said("e-1", "I like jazz."))
+		b.must(turnEvent("e-1", "I like jazz."))
 		b.wait(10 * time.Second)
-		assert.Equal(t, []string{"e-1"}, events(b.find(ask("jazz"))))
+		assert.Equal(t, []string{"e-1"}, events(b.find(retrieveRequest("jazz"))))
 	})
 	t.Run("trap 11: nested metadata travels as one text", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
-		e := said("e-1", "I like jazz.")
+		e := turnEvent("e-1", "I like jazz.")
 		e.Metadata = map[string]abi.Raw{"n": abi.Raw(`1.5`), "deep": abi.Raw(`{"k":[1,2]}`),
 			"list": abi.Raw(`[{"a":1}]`), "merged_from": abi.Raw(`"x"`), "none": abi.Raw(`null`),
 			"a b": abi.Raw(`true`)}
@@ -200,9 +200,9 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 13: max_items counts text memories, or all groups where the configuration says so", func(t *testing.T) {
 		b := newBench(t, strings.Replace(syncFine, "{", `{"share":"groups",`, 1), memos.Options{})
 		for _, id := range strings.Fields("a b c d e f g h") {
-			b.must(said(id, "I always prefer seat "+id+"."))
+			b.must(turnEvent(id, "I always prefer seat "+id+"."))
 		}
-		r := ask("which seat does the user prefer?")
+		r := retrieveRequest("which seat does the user prefer?")
 		for most := int64(0); most < 12; most++ {
 			r.Budget.MaxItems = &most
 			result := b.find(r) // checks the number
@@ -214,7 +214,7 @@ func TestTraps(t *testing.T) {
 
 		b = newBench(t, syncFine, memos.Options{})
 		for _, id := range strings.Fields("a b c d e f g h") {
-			b.must(said(id, "I always prefer seat "+id+"."))
+			b.must(turnEvent(id, "I always prefer seat "+id+"."))
 		}
 		five := int64(5)
 		r.Budget = abi.ContextBudget{MaxItems: &five}
@@ -231,7 +231,7 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("a name stands before the text once two users have names", func(t *testing.T) {
 		name := func(id, who string) *abi.MemoryEvent {
-			e := said(id, "I like tea.")
+			e := turnEvent(id, "I like tea.")
 			e.Messages[0].Name = who
 			return e
 		}
@@ -255,7 +255,7 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 14: text is sent as text, whatever it looks like", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
-		b.must(said("e-1", `[{"type":"file","file":{"path":"/etc/passwd"}}]`))
+		b.must(turnEvent("e-1", `[{"type":"file","file":{"path":"/etc/passwd"}}]`))
 		assert.Contains(t, sentBody(t, b, "add_fast"), `"content":"[{\"type\":\"file\",`)
 		var e abi.MemoryEvent
 		err := abi.UnmarshalStrict([]byte(`{"event_id":"e","run_id":"r","user_id":"u","session_id":"s","turn_id":"t","timestamp":"2026-05-01T10:00:00Z",
@@ -264,13 +264,13 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 15: empty and system messages are not sent", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
-		e := said("e-1", " \n")
+		e := turnEvent("e-1", " \n")
 		e.Messages = append(e.Messages[:1], abi.Message{Role: abi.RoleSystem, Content: sdk.Ptr("Be brief.")})
 		r := b.must(e)
 		assert.Equal(t, abi.StatusNotRetained, r.Status)
 		assert.Equal(t, []string{"nothing_to_store"}, codes(r.Warnings))
-		assert.Empty(t, b.sent())
-		e = said("e-2", "")
+		assert.Empty(t, b.routesUsed())
+		e = turnEvent("e-2", "")
 		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleUser, Content: sdk.Ptr("I like jazz.")})
 		b.must(e)
 		assert.NotContains(t, sentBody(t, b, "add_fast"), `e-2#0"`)
@@ -278,7 +278,7 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 16: a long event is several memories, all of it", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
-		r := b.must(said("e-1", strings.Repeat("I like jazz, and blues too. ", 1000)))
+		r := b.must(turnEvent("e-1", strings.Repeat("I like jazz, and blues too. ", 1000)))
 		assert.Greater(t, *r.StoredCount, int64(5))
 		assert.Len(t, r.NativeIDs, int(*r.StoredCount))
 	})
@@ -287,7 +287,7 @@ func TestTraps(t *testing.T) {
 			memos.Options{QueueCap: 2})
 		var markers []string
 		for _, id := range []string{"e-1", "e-2", "e-3"} {
-			markers = append(markers, b.must(said(id, "I like "+id+".")).Markers...)
+			markers = append(markers, b.must(turnEvent(id, "I like "+id+".")).Markers...)
 		}
 		b.wait(30 * time.Second)
 		ready := b.ready(markers...)
@@ -308,33 +308,33 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 19: ids with colons and quotes become plain ones", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
 		hostile := abi.MemoryScope{RunID: `run:1'"\`, PersonaID: "*"}
-		e := said("e:'1'", "I like jazz.")
+		e := turnEvent("e:'1'", "I like jazz.")
 		e.RunID, e.UserID, e.SessionID = hostile.RunID, hostile.PersonaID, `s":'\`
-		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, hostile, opened(recordEvent), e)
+		_, err := sdktest.Do(b.Host, abi.OpRecordEvent, hostile, withBackend(recordEvent), e)
 		require.NoError(t, err)
 		for _, cube := range b.server.Cubes() {
 			assert.Regexp(t, `^mh1-[a-z2-7]{52}$`, cube)
 		}
 		assert.Regexp(t, `"session_id":"mh1s-[a-z2-7]{52}"`, sentBody(t, b, "add_fast"))
-		r := ask("jazz")
+		r := retrieveRequest("jazz")
 		r.Scope = hostile
 		assert.Equal(t, []string{"e:'1'"}, events(b.find(r)))
-		found, err := sdktest.Do(b.Host, abi.OpFindEvent, hostile, opened(findEvent),
+		found, err := sdktest.Do(b.Host, abi.OpFindEvent, hostile, withBackend(findEvent),
 			&abi.FindEventRequest{EventID: "e:'1'", SentAt: b.Now})
 		require.NoError(t, err)
 		assert.Equal(t, "present", found.Found)
 	})
 	t.Run("trap 20: source is never sent", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
-		b.must(said("e-1", "I like jazz."))
-		b.find(ask("jazz"))
+		b.must(turnEvent("e-1", "I like jazz."))
+		b.find(retrieveRequest("jazz"))
 		for _, r := range b.Sent {
 			assert.NotContains(t, r.Body, `"source"`)
 		}
 	})
 	t.Run("trap 21: a receipt with ids of nothing is found out", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
-		e := said("e-1", "Book me a seat.")
+		e := turnEvent("e-1", "Book me a seat.")
 		e.Messages = append(e.Messages, abi.Message{Role: abi.RoleAssistant,
 			ToolCalls: []abi.ToolCall{{ID: "call_1", Name: "book", Arguments: "{}"}}},
 			abi.Message{Role: abi.RoleTool, Content: sdk.Ptr("14C"), ToolCallID: "call_1"})
@@ -352,13 +352,13 @@ func TestTraps(t *testing.T) {
 			assert.Contains(t, s.profile(), "loses its whole batch")
 		}
 		b := newBench(t, `{"add_mode":"sync/fine"}`, memos.Options{Flavour: memos.Community})
-		e := said("e-1", "I prefer the aisle. Plan my trip.")
+		e := turnEvent("e-1", "I prefer the aisle. Plan my trip.")
 		for range 5 {
 			e.Messages = append(e.Messages, abi.Message{Role: abi.RoleTool, Content: sdk.Ptr("step ok"),
 				ToolCallID: "c"})
 		}
 		b.must(e)
-		text := b.find(ask("plan a trip by calling tools, several steps of a procedure the user " +
+		text := b.find(retrieveRequest("plan a trip by calling tools, several steps of a procedure the user " +
 			"prefers")).FormattedContext
 		for _, name := range groupNames {
 			assert.Contains(t, text, "## "+name+"\n", "all four groups under their own names")
@@ -367,10 +367,10 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 23: an empty id is never sent", func(t *testing.T) {
 		for _, block := range []string{syncFast, syncFine, async} {
 			b := newBench(t, block, memos.Options{})
-			_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+			_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 			require.NoError(t, err)
-			b.must(said("e-1", "I like jazz."))
-			b.find(ask("jazz"))
+			b.must(turnEvent("e-1", "I like jazz."))
+			b.find(retrieveRequest("jazz"))
 			for _, r := range b.Sent {
 				assert.NotContains(t, r.Body, `_id":""`)
 				assert.NotContains(t, r.Body, `cube_ids":[""]`)
@@ -380,11 +380,11 @@ func TestTraps(t *testing.T) {
 	})
 	t.Run("trap 24: twins of feedback count once", func(t *testing.T) {
 		b := newBench(t, `{"add_mode":"sync/fine","graph_store":"neo4j","feedback_enabled":true}`, memos.Options{})
-		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, opened(applyFeedback),
+		_, err := sdktest.Do(b.Host, abi.OpApplyFeedback, scope, withBackend(applyFeedback),
 			&abi.MemoryFeedback{FeedbackID: "f", Scope: scope, SessionID: "s1",
 				Timestamp: "2026-05-03T09:00:00Z", Text: "I like the blues."})
 		require.NoError(t, err)
-		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
+		i, err := sdktest.Do(b.Host, abi.OpInventory, scope, withBackend(inventory), &abi.Empty{})
 		require.NoError(t, err)
 		require.Len(t, i.Kinds, 1)
 		assert.Equal(t, abi.InventoryKind{Kind: "UserMemory", Count: 1, Digest: i.Kinds[0].Digest}, i.Kinds[0])
@@ -392,7 +392,7 @@ func TestTraps(t *testing.T) {
 	t.Run("trap 25: no secret is in a body, where the server's log would keep it", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
 		b.Secrets = []string{"api_key"}
-		b.must(said("e-1", "My note: {{secret:api_key}}"))
+		b.must(turnEvent("e-1", "My note: {{secret:api_key}}"))
 		for _, r := range b.Sent {
 			assert.Equal(t, "Bearer {{secret:api_key}}", r.Headers["authorization"],
 				"the host puts it in, there and nowhere else")
@@ -403,7 +403,7 @@ func TestTraps(t *testing.T) {
 func TestWithoutTheIsolationProbeTheStoreIsStillLookedAt(t *testing.T) {
 	b := newBench(t, `{"add_mode":"sync/fast","graph_store":"neo4j","isolation_probe":false}`, memos.Options{})
 	look := func() *abi.BackendHealth {
-		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, withBackend(health), &abi.Empty{})
 		require.NoError(t, err)
 		return h
 	}
@@ -418,15 +418,15 @@ func TestEmbedderDown(t *testing.T) {
 	for store, flavour := range flavours {
 		t.Run(store, func(t *testing.T) {
 			b := newBench(t, `{"add_mode":"sync/fast","graph_store":"`+store+`"}`, memos.Options{Flavour: flavour})
-			b.must(said("e-1", "I like jazz."))
+			b.must(turnEvent("e-1", "I like jazz."))
 			b.server.Break(memos.Faults{EmbedderDown: true})
-			result := b.find(ask("jazz"))
+			result := b.find(retrieveRequest("jazz"))
 			assert.Equal(t, abi.ResultDegraded, result.Trace.ResultState, "the store has it, and the search is blind")
 			assert.Equal(t, []string{"search_blind"}, codes(result.Trace.Warnings))
 			assert.Equal(t, flavour == memos.Community,
-				contains(b.must(said("e-2", "I like tea.")).Warnings, "no_vector"))
+				contains(b.must(turnEvent("e-2", "I like tea.")).Warnings, "no_vector"))
 			b.server.Break(memos.Faults{})
-			h, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+			h, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 			require.NoError(t, err)
 			assert.Empty(t, h.Warnings)
 		})
@@ -434,14 +434,14 @@ func TestEmbedderDown(t *testing.T) {
 	t.Run("health says so by its canary, and set-up heals a canary without a vector", func(t *testing.T) {
 		b := newBench(t, syncFast, memos.Options{})
 		b.server.Break(memos.Faults{EmbedderDown: true})
-		setup, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+		setup, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"embedder"}, codes(setup.Warnings))
 		b.server.Break(memos.Faults{})
-		setup, err = sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+		setup, err = sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 		require.NoError(t, err)
 		assert.Empty(t, setup.Warnings)
-		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, opened(health), &abi.Empty{})
+		h, err := sdktest.Do(b.Host, abi.OpHealth, abi.MemoryScope{}, withBackend(health), &abi.Empty{})
 		require.NoError(t, err)
 		assert.Equal(t, abi.HealthOK, h.Status)
 		assert.Equal(t, "filtered", h.Isolation)
@@ -461,21 +461,21 @@ func TestLLMDown(t *testing.T) {
 	t.Run("sync/fine, 500: the raw text is kept, and the receipt says so", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
 		b.server.Break(memos.Faults{LLMDown: true})
-		r := b.must(said("e-1", "I like jazz."))
+		r := b.must(turnEvent("e-1", "I like jazz."))
 		assert.Equal(t, abi.StatusCommitted, r.Status)
 		assert.Equal(t, []string{"extraction_fallback"}, codes(r.Warnings))
 	})
 	t.Run("sync/fine, unparseable: nothing is stored, and the receipt says so", func(t *testing.T) {
 		b := newBench(t, syncFine, memos.Options{})
 		b.server.Break(memos.Faults{LLMProse: true})
-		r := b.must(said("e-1", "I like jazz."))
+		r := b.must(turnEvent("e-1", "I like jazz."))
 		assert.Equal(t, abi.StatusNotRetained, r.Status)
 		assert.Equal(t, int64(0), *r.StoredCount)
 		assert.Equal(t, []string{"nothing_stored"}, codes(r.Warnings))
 	})
 	t.Run("async, 500: the raw text is kept", func(t *testing.T) {
 		b := newBench(t, async, memos.Options{})
-		r := b.must(said("e-1", "I like jazz."))
+		r := b.must(turnEvent("e-1", "I like jazz."))
 		b.server.Break(memos.Faults{LLMDown: true})
 		b.wait(10 * time.Second)
 		ready := b.ready(r.Markers...)
@@ -484,7 +484,7 @@ func TestLLMDown(t *testing.T) {
 	})
 	t.Run("async, unparseable: the task is completed, and nothing is there", func(t *testing.T) {
 		b := newBench(t, async, memos.Options{})
-		r := b.must(said("e-1", "I like jazz."))
+		r := b.must(turnEvent("e-1", "I like jazz."))
 		b.server.Break(memos.Faults{LLMProse: true})
 		b.wait(10 * time.Second)
 		ready := b.ready(r.Markers...)
@@ -496,13 +496,13 @@ func TestLLMDown(t *testing.T) {
 
 func TestRedisLost(t *testing.T) {
 	b := newBench(t, async, memos.Options{})
-	early := b.must(said("e-0", "I like tea."))
+	early := b.must(turnEvent("e-0", "I like tea."))
 	b.wait(10 * time.Second)
 	b.server.Break(memos.Faults{RedisDown: true})
-	r := b.must(said("e-1", "I like jazz."))
+	r := b.must(turnEvent("e-1", "I like jazz."))
 	ready := b.ready(r.Markers...)
 	assert.Equal(t, abi.ReadinessUnknown, ready.Status, "the tracker does not answer")
-	_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+	_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, withBackend(findEvent),
 		&abi.FindEventRequest{EventID: "e-1", SentAt: b.Now})
 	require.NoError(t, err)
 	b.server.Break(memos.Faults{})
@@ -510,40 +510,40 @@ func TestRedisLost(t *testing.T) {
 	ready = b.ready(append(early.Markers, r.Markers...)...)
 	assert.Equal(t, []string{"e-1"}, ready.EventIDs.Unknown, "its task is lost for ever")
 	assert.Contains(t, codes(ready.Warnings), "task_lost")
-	assert.Contains(t, b.find(ask("jazz")).FormattedContext, "| raw |", "its raw text can be searched")
+	assert.Contains(t, b.find(retrieveRequest("jazz")).FormattedContext, "| raw |", "its raw text can be searched")
 }
 
 func TestDatabaseDownInEveryOperation(t *testing.T) {
 	b := newBench(t, async, memos.Options{})
-	r := b.must(said("e-1", "I like jazz."))
+	r := b.must(turnEvent("e-1", "I like jazz."))
 	b.server.Break(memos.Faults{DatabaseDown: true})
 	for name, run := range map[string]func() error{
 		"setup": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+			_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 			return err
 		},
-		"record":   func() error { _, err := b.record(said("e-2", "I like tea.")); return err },
-		"retrieve": func() error { _, err := b.retrieve(ask("jazz")); return err },
+		"record":   func() error { _, err := b.record(turnEvent("e-2", "I like tea.")); return err },
+		"retrieve": func() error { _, err := b.retrieve(retrieveRequest("jazz")); return err },
 		"readiness": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+			_, err := sdktest.Do(b.Host, abi.OpReadiness, scope, withBackend(readiness),
 				&abi.ReadinessMarkers{Markers: r.Markers})
 			return err
 		},
 		"inventory": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpInventory, scope, opened(inventory), &abi.Empty{})
+			_, err := sdktest.Do(b.Host, abi.OpInventory, scope, withBackend(inventory), &abi.Empty{})
 			return err
 		},
 		"reset": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+			_, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 			return err
 		},
 		"provenance": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpProvenance, scope, opened(provenance),
+			_, err := sdktest.Do(b.Host, abi.OpProvenance, scope, withBackend(provenance),
 				&abi.ProvenanceRequest{Scope: scope, EventID: "e-1"})
 			return err
 		},
 		"find_event": func() error {
-			_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, opened(findEvent),
+			_, err := sdktest.Do(b.Host, abi.OpFindEvent, scope, withBackend(findEvent),
 				&abi.FindEventRequest{EventID: "e-2", SentAt: b.Now})
 			if err == nil {
 				return abi.NewError(abi.CodeUnavailable, "the task is known")
@@ -559,7 +559,7 @@ func TestDatabaseDownInEveryOperation(t *testing.T) {
 // deleted; the same answer without a deletion is not a success.
 func TestDeleteThatFailedAndDidDelete(t *testing.T) {
 	b := newBench(t, syncFast, memos.Options{})
-	b.must(said("e-1", "one"))
+	b.must(turnEvent("e-1", "one"))
 	stay := true
 	b.server.Intercept(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
 		switch {
@@ -573,11 +573,11 @@ func TestDeleteThatFailedAndDidDelete(t *testing.T) {
 		}
 		return false
 	})
-	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+	reset, err := sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetInProgress, reset.Status)
 	stay = false
-	reset, err = sdktest.Do(b.Host, abi.OpResetScope, scope, opened(resetScope), &abi.Empty{})
+	reset, err = sdktest.Do(b.Host, abi.OpResetScope, scope, withBackend(resetScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, reset.Status)
 }
@@ -586,11 +586,11 @@ func TestManyEventsAreJudgedAtOnce(t *testing.T) {
 	b := newBench(t, async, memos.Options{})
 	var markers []string
 	for i := range 100 {
-		markers = append(markers, b.must(said("e-"+strings.Repeat("x", i), "I like jazz.")).Markers...)
+		markers = append(markers, b.must(turnEvent("e-"+strings.Repeat("x", i), "I like jazz.")).Markers...)
 	}
-	b.sent()
+	b.routesUsed()
 	assert.Len(t, b.ready(markers...).EventIDs.Pending, 100)
-	assert.Equal(t, []string{"get_memory", "status"}, b.sent())
+	assert.Equal(t, []string{"get_memory", "status"}, b.routesUsed())
 	b.wait(10 * time.Second)
 	ready := b.ready(markers...)
 	assert.Equal(t, abi.ReadinessReady, ready.Status, "%v", ready.EventIDs)
@@ -601,13 +601,13 @@ func TestManyEventsAreJudgedAtOnce(t *testing.T) {
 func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 	b := newBench(t, syncFine, memos.Options{})
 	b.Profile = abi.ProfileSourceDesign
-	b.must(said("e-1", "I always prefer the aisle."))
+	b.must(turnEvent("e-1", "I always prefer the aisle."))
 	five := int64(5)
-	r := ask("which seat does the user prefer?")
+	r := retrieveRequest("which seat does the user prefer?")
 	r.Budget.MaxItems = &five
 	b.find(r)
-	nothing := ask("quux")
-	nothing.Scope = other
+	nothing := retrieveRequest("quux")
+	nothing.Scope = otherScope
 	result := b.find(nothing)
 	assert.Equal(t, abi.ResultUnknown, result.Trace.ResultState)
 	assert.Contains(t, codes(result.Trace.Warnings), "empty_unchecked")
@@ -624,20 +624,20 @@ func TestSourceDesignMakesTheCallsThatTheDesignNames(t *testing.T) {
 		body["search_tool_memory"]})
 }
 
-// TestSourceDesignSendsLabelsAsCustomTags and not in the fields that memhost chose for them. Where nothing of them can be
+// TestSourceDesignSendsLabelsAsCustomTags and not in the fields that memhost chose for them. If labels cannot be
 // filtered by, the trace says so.
 func TestSourceDesignSendsLabelsAsCustomTags(t *testing.T) {
 	for block, how := range map[string]string{syncFine: string(abi.FilterHard), async: string(abi.FilterNone)} {
 		b := newBench(t, block, memos.Options{})
 		b.Profile = abi.ProfileSourceDesign
-		b.must(labelled(said("e-1", "I always prefer the aisle."), "travel", "", "seat"))
+		b.must(withLabels(turnEvent("e-1", "I always prefer the aisle."), "travel", "", "seat"))
 		var body map[string]any
 		require.NoError(t, json.Unmarshal([]byte(b.Sent[0].Body), &body))
 		assert.Equal(t, []any{"travel", "seat"}, body["custom_tags"])
 		assert.NotContains(t, body, "project_id")
 		assert.NotContains(t, body, "manager_user_id")
 		b.wait(time.Minute)
-		q := ask("which seat?")
+		q := retrieveRequest("which seat?")
 		q.Scenario = "travel"
 		assert.Equal(t, how, b.find(q).Trace.FiltersApplied["scenario"], block)
 	}
@@ -648,40 +648,40 @@ func TestSourceDesignSendsLabelsAsCustomTags(t *testing.T) {
 func TestReadableCubesAreSharedOnPurpose(t *testing.T) {
 	const block = `{"add_mode":"sync/fast","graph_store":"neo4j","writable_cube_template":"{run_id}:{persona_id}"`
 	b := newBench(t, block+`,"readable_cubes":["run1_p10_nlab"]}`, memos.Options{Flavour: memos.Neo4j})
-	setup, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, opened(setupScope), &abi.Empty{})
+	setup, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, withBackend(setupScope), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"cube_id": "run1_p9_nlab", "user_id": "run1_p9_nlab",
 		"readable_cubes": "run1_p10_nlab"}, setup.NativeScope)
 	assert.Contains(t, codes(setup.Warnings), "cubes_shared")
-	h, err := sdktest.Do(b.Host, abi.OpHealth, scope, opened(health), &abi.Empty{})
+	h, err := sdktest.Do(b.Host, abi.OpHealth, scope, withBackend(health), &abi.Empty{})
 	require.NoError(t, err)
 	assert.Contains(t, codes(h.Warnings), "cubes_shared")
-	b.must(said("e-1", "I like jazz."))
-	theirs := said("e-2", "I like jazz on Sundays.")
-	theirs.UserID = other.PersonaID
-	_, err = sdktest.Do(b.Host, abi.OpRecordEvent, other, opened(recordEvent), theirs)
+	b.must(turnEvent("e-1", "I like jazz."))
+	theirs := turnEvent("e-2", "I like jazz on Sundays.")
+	theirs.UserID = otherScope.PersonaID
+	_, err = sdktest.Do(b.Host, abi.OpRecordEvent, otherScope, withBackend(recordEvent), theirs)
 	require.NoError(t, err)
-	found := b.find(ask("jazz"))
+	found := b.find(retrieveRequest("jazz"))
 	assert.Contains(t, found.FormattedContext, "Sundays")
 	assert.Contains(t, b.Sent[len(b.Sent)-1].Body, `"readable_cube_ids":["run1_p9_nlab","run1_p10_nlab"]`)
 
 	alone := newBench(t, block+`}`, memos.Options{Flavour: memos.Neo4j})
-	alone.must(said("e-1", "I like jazz."))
-	_, err = sdktest.Do(alone.Host, abi.OpRecordEvent, other, opened(recordEvent), theirs)
+	alone.must(turnEvent("e-1", "I like jazz."))
+	_, err = sdktest.Do(alone.Host, abi.OpRecordEvent, otherScope, withBackend(recordEvent), theirs)
 	require.NoError(t, err)
-	assert.NotContains(t, alone.find(ask("jazz")).FormattedContext, "Sundays")
+	assert.NotContains(t, alone.find(retrieveRequest("jazz")).FormattedContext, "Sundays")
 }
 
 func TestAStoreThatLostItsDataIsNoEmptyMemory(t *testing.T) {
 	for _, fields := range []string{`"add_mode":"sync/fast"`, `"add_mode":"async"`} {
 		b := newBench(t, `{`+fields+`,"graph_store":"neo4j"}`, memos.Options{})
-		never := b.find(ask("jazz"))
+		never := b.find(retrieveRequest("jazz"))
 		assert.Equal(t, abi.ResultEmpty, never.Trace.ResultState, "nothing was ever stored")
 		assert.Empty(t, never.Trace.Warnings)
-		b.must(said("e-1", "I like jazz."))
+		b.must(turnEvent("e-1", "I like jazz."))
 		b.server.LoseData()
 		for _, labels := range []string{"", "personal"} {
-			question := ask("jazz")
+			question := retrieveRequest("jazz")
 			question.Context = labels
 			lost := b.find(question)
 			assert.Equal(t, abi.ResultDegraded, lost.Trace.ResultState)
@@ -692,9 +692,9 @@ func TestAStoreThatLostItsDataIsNoEmptyMemory(t *testing.T) {
 
 func TestAListThatMeetsADeletionIsAskedAgain(t *testing.T) {
 	b := newBench(t, `{"add_mode":"async","graph_store":"neo4j"}`, memos.Options{})
-	receipt := b.must(said("e-1", "I like jazz."))
+	receipt := b.must(turnEvent("e-1", "I like jazz."))
 	look := func() (*abi.BackendReadiness, error) {
-		return sdktest.Do(b.Host, abi.OpReadiness, scope, opened(readiness),
+		return sdktest.Do(b.Host, abi.OpReadiness, scope, withBackend(readiness),
 			&abi.ReadinessMarkers{Markers: receipt.Markers})
 	}
 	b.wait(time.Minute)

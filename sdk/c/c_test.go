@@ -32,7 +32,7 @@ type program struct {
 	out io.Reader
 }
 
-// native builds and starts the program, with sanitizers where the compiler has them. Without a C compiler the test is
+// native builds and starts the program, with sanitizers if the compiler has them. Without a C compiler the test is
 // skipped.
 func native(t *testing.T) *program {
 	t.Helper()
@@ -50,12 +50,12 @@ func native(t *testing.T) *program {
 	args := []string{"-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Wno-unused-function",
 		"-o", file, filepath.Join("testdata", "native.c")}
 	sanitizers := []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
-	if said, err := exec.Command(compiler, append(sanitizers, args...)...).CombinedOutput(); err != nil {
-		t.Logf("without sanitizers, which this compiler lacks: %s", said)
-		said, err = exec.Command(compiler, args...).CombinedOutput()
-		require.NoError(t, err, "%s", said)
+	if output, err := exec.Command(compiler, append(sanitizers, args...)...).CombinedOutput(); err != nil {
+		t.Logf("without sanitizers, which this compiler lacks: %s", output)
+		output, err = exec.Command(compiler, args...).CombinedOutput()
+		require.NoError(t, err, "%s", output)
 	} else {
-		require.Empty(t, string(said), "the compiler warns of nothing")
+		require.Empty(t, string(output), "the compiler warns of nothing")
 	}
 	cmd := exec.Command(file)
 	var trouble bytes.Buffer
@@ -80,10 +80,10 @@ func (p *program) ask(what byte, text string) string {
 	var n [4]byte
 	_, err = io.ReadFull(p.out, n[:])
 	require.NoError(p.t, err, "%c %q", what, text)
-	said := make([]byte, binary.LittleEndian.Uint32(n[:]))
-	_, err = io.ReadFull(p.out, said)
+	answer := make([]byte, binary.LittleEndian.Uint32(n[:]))
+	_, err = io.ReadFull(p.out, answer)
 	require.NoError(p.t, err, "%c %q", what, text)
-	return string(said)
+	return string(answer)
 }
 
 // TestTheHeaderNatively runs memhost.h natively and compares it with Go.
@@ -176,13 +176,13 @@ func spelled(t *testing.T, doc string) (tokens []any) {
 
 func readsAsGo(t *testing.T, p *program, doc string) {
 	t.Helper()
-	said := p.ask('j', doc)
+	answer := p.ask('j', doc)
 	if good := utf8.ValidString(doc) && json.Valid([]byte(doc)) && nests(doc) <= 64; !good {
-		require.Equal(t, "!", said, "%q is refused", doc)
+		require.Equal(t, "!", answer, "%q is refused", doc)
 		return
 	}
-	require.True(t, json.Valid([]byte(said)), "%q is written as %q", doc, said)
-	require.Equal(t, spelled(t, doc), spelled(t, said), "%q", doc)
+	require.True(t, json.Valid([]byte(answer)), "%q is written as %q", doc, answer)
+	require.Equal(t, spelled(t, doc), spelled(t, answer), "%q", doc)
 }
 
 // The header accepts what encoding/json accepts, except bytes that are not UTF-8 and too deep nesting, and returns

@@ -169,10 +169,10 @@ func (r *Request) After(p Params, status int64, body []byte) (next Params, ok bo
 	if status < 400 || status > 499 || Retryable(status) {
 		return p, false
 	}
-	said, next := strings.ToLower(string(body)), p
+	message, next := strings.ToLower(string(body)), p
 	names := func(parts ...string) bool {
 		for _, part := range parts {
-			if !strings.Contains(said, part) {
+			if !strings.Contains(message, part) {
 				return false
 			}
 		}

@@ -87,12 +87,12 @@ func TestParseAnswer(t *testing.T) {
 		require.NoError(t, err, body)
 		assert.Equal(t, &want, got, body)
 	}
-	for body, said := range map[string]string{"": "", "<html>": "", `{"choices":[]}`: "no choice",
+	for body, want := range map[string]string{"": "", "<html>": "", `{"choices":[]}`: "no choice",
 		`{"error":{"message":"no credit left"}}`: "no credit left", "data: {\n": "",
 		`{"choices":[{"message":{"content":"x"}}],"error":{"message":"broke off"}}`: "broke off"} {
 		_, err := ParseAnswer([]byte(body))
 		require.Equal(t, abi.CodeBackend, abi.CodeOf(err), body)
-		assert.Contains(t, err.Error(), said)
+		assert.Contains(t, err.Error(), want)
 		assert.Equal(t, body, abi.AsError(err).Native.Body)
 	}
 }

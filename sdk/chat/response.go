@@ -113,15 +113,15 @@ func (a *Answer) choice(raw wirejson.Raw, to *answerParts) {
 		x := ToolCall{ID: str(member(call, "id")), Name: str(member(function, "name")),
 			Arguments: abi.Raw(member(function, "arguments"))}
 		if at, _ := number(member(call, "index"), int64(i), false); x.Name == "" && at >= 0 && at < int64(len(a.Calls)) {
-			a.Calls[at].Arguments = joined(a.Calls[at].Arguments, x.Arguments) // a later chunk of it
+			a.Calls[at].Arguments = concatStrings(a.Calls[at].Arguments, x.Arguments) // a later chunk of it
 			continue
 		}
 		a.Calls = append(a.Calls, x)
 	}
 }
 
-// joined concatenates two JSON strings.
-func joined(a, b abi.Raw) abi.Raw {
+// concatStrings concatenates two JSON strings.
+func concatStrings(a, b abi.Raw) abi.Raw {
 	var e wirejson.Encoder
 	e.Str(str(wirejson.Raw(a)) + str(wirejson.Raw(b)))
 	return abi.Raw(e.Bytes())
@@ -145,8 +145,8 @@ func Refusal(status int64, retryAfter string, body []byte, now time.Time) *abi.E
 		code = abi.CodeUnavailable
 	}
 	message := "the endpoint answered " + strconv.FormatInt(status, 10)
-	if said := ErrorText(body); said != "" {
-		message += ": " + said
+	if text := ErrorText(body); text != "" {
+		message += ": " + text
 	}
 	e := abi.NewError(code, message)
 	e.Retryable = Retryable(status)

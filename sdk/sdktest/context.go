@@ -7,8 +7,8 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// Shown returns the content of a formatted context of blocks in a frame, without the element around it.
-func Shown(t TB, frame abi.Frame, blocks ...sdk.Block) string {
+// FormattedContent returns the content of a formatted context of blocks in a frame, without the element around it.
+func FormattedContent(t TB, frame abi.Frame, blocks ...sdk.Block) string {
 	t.Helper()
 	x := sdk.Context{Backend: "test", Frame: frame}
 	scope := abi.MemoryScope{RunID: "run", PersonaID: "persona"}

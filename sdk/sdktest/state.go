@@ -82,8 +82,8 @@ func (s *store) setLog(name string, entries [][]byte) {
 	s.logs[name] = entries
 }
 
-// refused checks the rules for keys and writes. If one is broken, it returns the error's result and false.
-func (c *call) refused(name []byte, write bool) (packed uint64, ok bool) {
+// checkKey checks the rules for keys and writes. If one is broken, it returns the error's result and false.
+func (c *call) checkKey(name []byte, write bool) (packed uint64, ok bool) {
 	switch {
 	case c.op == abi.OpHealth:
 		return c.refuse(abi.CodeDenied, "state: health has no scope, so it has no state"), false
@@ -102,16 +102,16 @@ func (c *call) refused(name []byte, write bool) (packed uint64, ok bool) {
 	return c.refuse(abi.CodeDenied, "state: "+c.op+" may not write"), false
 }
 
-func (c *call) named(name []byte, write bool) (packed uint64, ok bool) {
+func (c *call) checkName(name []byte, write bool) (packed uint64, ok bool) {
 	if len(name) == 0 {
 		return c.refuse(abi.CodeInvalidArgument, "state: a name is 1 to 512 bytes of UTF-8"), false
 	}
-	return c.refused(name, write)
+	return c.checkKey(name, write)
 }
 
 func (c *call) StateGet(key []byte) uint64 {
 	c.Reads++
-	if packed, ok := c.named(key, false); !ok {
+	if packed, ok := c.checkName(key, false); !ok {
 		return packed
 	}
 	v := c.store.keys[string(key)]
@@ -120,7 +120,7 @@ func (c *call) StateGet(key []byte) uint64 {
 }
 
 func (c *call) StatePut(key, data []byte, expected int64) uint64 {
-	if packed, ok := c.named(key, true); !ok {
+	if packed, ok := c.checkName(key, true); !ok {
 		return packed
 	}
 	if now := c.store.keys[string(key)].version; expected != abi.AnyVersion && expected != now {
@@ -132,7 +132,7 @@ func (c *call) StatePut(key, data []byte, expected int64) uint64 {
 }
 
 func (c *call) StateDelete(prefix []byte) uint64 {
-	if packed, ok := c.refused(prefix, true); !ok {
+	if packed, ok := c.checkKey(prefix, true); !ok {
 		return packed
 	}
 	var deleted int64
@@ -168,7 +168,7 @@ func (c *call) StateList(request []byte) uint64 {
 	if err := abi.UnmarshalStrict(request, &r); err != nil {
 		return c.refuse(abi.CodeInvalidArgument, "state_list: "+err.Error())
 	}
-	if packed, ok := c.refused([]byte(r.Prefix), false); !ok {
+	if packed, ok := c.checkKey([]byte(r.Prefix), false); !ok {
 		return packed
 	}
 	limit := c.pageLimit(r.Limit)
@@ -200,7 +200,7 @@ func (c *call) pageLimit(wanted int64) int64 {
 }
 
 func (c *call) StateAppend(log, entry []byte) uint64 {
-	if packed, ok := c.named(log, true); !ok {
+	if packed, ok := c.checkName(log, true); !ok {
 		return packed
 	}
 	entries := append(c.store.logs[string(log)], bytes.Clone(entry))
@@ -214,7 +214,7 @@ func (c *call) StateRead(request []byte) uint64 {
 	if err := abi.UnmarshalStrict(request, &r); err != nil {
 		return c.refuse(abi.CodeInvalidArgument, "state_read: "+err.Error())
 	}
-	if packed, ok := c.named([]byte(r.Log), false); !ok {
+	if packed, ok := c.checkName([]byte(r.Log), false); !ok {
 		return packed
 	}
 	entries := c.store.logs[r.Log]

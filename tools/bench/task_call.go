@@ -102,14 +102,14 @@ func callersTask() task {
 				if i == 2 {
 					at = 1
 				}
-				list = append(list, by(id, rows[0].By[i], func(n int) error { return together(at, n, one) }))
+				list = append(list, by(id, rows[0].By[i], func(n int) error { return runConcurrently(at, n, one) }))
 			}
 			return list, nil
 		})
 }
 
-// together runs an operation n times in total, by concurrent callers.
-func together(callers, n int, op func() error) error {
+// runConcurrently runs an operation n times in total, by concurrent callers.
+func runConcurrently(callers, n int, op func() error) error {
 	var wait sync.WaitGroup
 	failed := make([]error, callers)
 	for i := range callers {

@@ -87,7 +87,7 @@ func TestMany(t *testing.T) {
 	for sent := first; sent < events; sent += step {
 		if sent >= next {
 			next += events / checkpoints
-			m.look(sent, time.Since(began))
+			m.addRow(sent, time.Since(began))
 		}
 		if sent <= events/10 && events/10 < sent+step {
 			m.probe(sent)
@@ -98,7 +98,7 @@ func TestMany(t *testing.T) {
 		}
 		m.record(sent/perPerson%l.personas, people*batches)
 	}
-	m.look(events, time.Since(began))
+	m.addRow(events, time.Since(began))
 	m.note(events)
 	m.probe(events)
 	m.report(events)
@@ -182,8 +182,8 @@ func person(n int) string { return fmt.Sprint("persona ", n) }
 
 func scopeOf(who int) abi.MemoryScope { return abi.MemoryScope{RunID: "load", PersonaID: person(who)} }
 
-// look adds a row to the report.
-func (m *many) look(sent int, took time.Duration) {
+// addRow adds a row to the report.
+func (m *many) addRow(sent int, took time.Duration) {
 	memory := float64(m.arm.hosts[0].status("RssAnon:")) / (1 << 20) // the mapped pages of a file do not count
 	m.resides.samples = append(m.resides.samples, memory)
 	stored := m.arm.stored()

@@ -49,7 +49,7 @@ func TestNotify(t *testing.T) {
 	_, err = writers[0].Exec(t.Context(), "INSERT INTO turns SELECT i, 0 FROM generate_series(0, $1) i", notifyWriters-1)
 	require.NoError(t, err)
 
-	// A transaction is one statement and so one round trip; both write a row of their own writer.
+	// Each transaction is one statement, so it takes one round trip. Both statements write the row of one writer.
 	statements := []string{"UPDATE turns SET n = n + 1 WHERE id = $1",
 		"WITH u AS (UPDATE turns SET n = n + 1 WHERE id = $1 RETURNING id) SELECT pg_notify('turns', id::text) FROM u"}
 	var wakes []float64

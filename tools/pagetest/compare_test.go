@@ -18,7 +18,7 @@ import (
 // asking asks about green tea and waits until other memories may be asked, too.
 func asking(b *browser, s *slot) []chromedp.Action {
 	return append(b.at(s, "ask"), chromedp.Evaluate(`document.querySelector("main form input").value = "green tea"`, nil),
-		chromedp.Click("main form button"), says("What would another memory give?"))
+		chromedp.Click("main form button"), waitForText("What would another memory give?"))
 }
 
 // TestOtherMemoriesAnswerTheSameQuestion fills them from the archive, with hostile, long and right-to-left text. It is
@@ -41,7 +41,7 @@ func TestOtherMemoriesAnswerTheSameQuestion(t *testing.T) {
 			chromedp.Evaluate(`[...document.querySelectorAll(".choices label")].map((l) => l.textContent)`, &names),
 			// the last choice, then the button
 			chromedp.Evaluate(`[...document.querySelectorAll(".choices input")].at(-1).focus()`, nil),
-			chromedp.KeyEvent(kb.Tab+kb.Enter), says("Each was filled with 63 turns"),
+			chromedp.KeyEvent(kb.Tab+kb.Enter), waitForText("Each was filled with 63 turns"),
 			until(`[...document.querySelectorAll(".compared pre")].filter((p) => p.textContent.includes("I drink green tea.")).length === 3`),
 			chromedp.Evaluate(overflowing, &overflow), chromedp.FullScreenshot(&shot, 100))...)
 		assert.Subset(t, names, []string{"full_history", "recall"})
@@ -56,7 +56,7 @@ func TestOtherMemoriesAnswerTheSameQuestion(t *testing.T) {
 		b = open(t, width, 900, width == 400)
 		var found string
 		b.run(t, append(append([]chromedp.Action{page.SetBypassCSP(true)}, asking(b, s)...), press("Ask them, too"),
-			says("Each was filled with"), chromedp.Evaluate(axe(t), nil), chromedp.Evaluate(serious, &found, await))...)
+			waitForText("Each was filled with"), chromedp.Evaluate(axe(t), nil), chromedp.Evaluate(serious, &found, await))...)
 		var violations []string
 		require.NoError(t, json.Unmarshal([]byte(found), &violations))
 		assert.Empty(t, violations)
@@ -73,7 +73,7 @@ func TestAComparisonTakesFiveThousandTurns(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	var ms float64
 	var about []string
-	b.run(t, append(asking(b, s), press("Ask them, too"), says("Each was filled with 5000 turns; 1 were left out"),
+	b.run(t, append(asking(b, s), press("Ask them, too"), waitForText("Each was filled with 5000 turns; 1 were left out"),
 		chromedp.Evaluate(`[...document.querySelectorAll(".compared section")].map((c) => c.querySelector("h4").textContent + ": " +
 			(c.querySelector("p")?.textContent ?? c.textContent))`, &about),
 		chromedp.Evaluate(`performance.getEntriesByType("resource").findLast((r) => r.name.endsWith("/v1/compare")).duration`, &ms))...)

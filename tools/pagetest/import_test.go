@@ -24,29 +24,29 @@ func TestAnEmptySlotTakesAConversation(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25")
 	b := open(t, 1300, 900, false)
 	var people int
-	b.run(t, append(b.at(s, "people"), says("Nothing was recorded yet"), press("Try it with the example conversation"),
+	b.run(t, append(b.at(s, "people"), waitForText("Nothing was recorded yet"), press("Try it with the example conversation"),
 		until(`document.querySelector("form.card") !== null`))...)
 	b.run(t, chromedp.Evaluate(`document.querySelectorAll(".person").length`, &people))
 	assert.Zero(t, people, "nothing before the confirmation")
 	b.run(t, until(`document.querySelector("form.card button.act") !== null`),
-		chromedp.Evaluate(`document.querySelector("form.card button.act").click()`, nil), says("Recorded"), press("Show the people"),
-		until(`document.querySelectorAll(".person").length > 1`), person("mara"), says("What was said"))
+		chromedp.Evaluate(`document.querySelector("form.card button.act").click()`, nil), waitForText("Recorded"), press("Show the people"),
+		until(`document.querySelectorAll(".person").length > 1`), person("mara"), waitForText("What was said"))
 
 	// a file that is dropped is read like one that is chosen
 	var before int
 	b.run(t, chromedp.Evaluate(`document.querySelectorAll(".person").length`, &before), chromedp.Evaluate(`document.querySelector("details.import summary").click()`, nil),
-		drop(".drop", "dropped.jsonl", line), says("Record 1 turn"), says("This is"))
-	b.run(t, drop(".drop", "photo.png", "no conversation"), says("Nothing in it can be recorded"))
+		drop(".drop", "dropped.jsonl", line), waitForText("Record 1 turn"), waitForText("This is"))
+	b.run(t, drop(".drop", "photo.png", "no conversation"), waitForText("Nothing in it can be recorded"))
 	b.run(t, chromedp.Evaluate(`document.querySelectorAll(".person").length`, &people))
 	assert.Equal(t, before, people, "nothing of what was dropped before the confirmation")
 
 	b.run(t,
-		chromedp.SetUploadFiles("input[type=file]", []string{file}, chromedp.ByQuery), says("Record 1 turn"),
+		chromedp.SetUploadFiles("input[type=file]", []string{file}, chromedp.ByQuery), waitForText("Record 1 turn"),
 		chromedp.Evaluate(`{ const field = document.querySelector("form.card input"); field.value = "ann";
 			field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil),
-		chromedp.Evaluate(`document.querySelector("form.card button.act").click()`, nil), says("Recorded"), press("Show the people"),
+		chromedp.Evaluate(`document.querySelector("form.card button.act").click()`, nil), waitForText("Recorded"), press("Show the people"),
 		until(`[...document.querySelectorAll(".person")].some((p) => p.textContent.includes("ann"))`), person("ann"),
-		says("I moved to Lyon."))
+		waitForText("I moved to Lyon."))
 	b.clean(t)
 }
 

@@ -39,7 +39,7 @@ func TestAPersonsTurnsAndItemsLeadToEachOther(t *testing.T) {
 		if condition == "full_history" {
 			b.run(t, person("mara"))
 		}
-		b.run(t, says("What was said"), says("What "+condition+" made of it"), says("in memory"), unbusy(),
+		b.run(t, waitForText("What was said"), waitForText("What "+condition+" made of it"), waitForText("in memory"), unbusy(),
 			chromedp.Evaluate(`{ const field = document.querySelectorAll("main input[type=search]")[1];
 				field.value = "green tea"; field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil),
 			until(`[...document.querySelectorAll(".both li")].every(l => /green tea/i.test(l.textContent))`),
@@ -52,7 +52,7 @@ func TestAPersonsTurnsAndItemsLeadToEachOther(t *testing.T) {
 		b.run(t, chromedp.Evaluate(`document.querySelector(".item .link").click()`, nil),
 			until(`document.querySelectorAll(".turn.lit:not(.item)").length === 1`),
 			chromedp.Evaluate(`document.querySelector(".turn:not(.item) .link").click()`, nil),
-			says("Only what came from"), chromedp.Evaluate(`document.querySelectorAll(".item.lit").length`, &lit),
+			waitForText("Only what came from"), chromedp.Evaluate(`document.querySelectorAll(".item.lit").length`, &lit),
 			chromedp.Location(&address), chromedp.Text("main", &text))
 		assert.Positive(t, lit)
 		assert.Equal(t, s.url+"/page/?load=1#people", address, "no id stands in the address")
@@ -80,7 +80,7 @@ func TestTenThousandPeopleAreSearched(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	var ms float64
 	var fetched, shown int
-	b.run(t, append(b.at(s, "people"), says("500 or more people"), chromedp.Evaluate(jsonBytes, &fetched),
+	b.run(t, append(b.at(s, "people"), waitForText("500 or more people"), chromedp.Evaluate(jsonBytes, &fetched),
 		chromedp.Evaluate(`performance.getEntriesByName("shown").at(-1).startTime`, &ms),
 		chromedp.Evaluate(`document.querySelectorAll(".person").length`, &shown))...)
 	t.Logf("10,000 people, %d events: listed after %.0f ms, %d bytes of JSON", events, ms, fetched)
@@ -88,10 +88,10 @@ func TestTenThousandPeopleAreSearched(t *testing.T) {
 	assert.Equal(t, 100, shown, "others are found by searching")
 	began := time.Now()
 	b.run(t, chromedp.Evaluate(`{ const field = document.querySelector("main input[type=search]");
-		field.value = "09987"; field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil), says("1 person"), unbusy())
+		field.value = "09987"; field.dispatchEvent(new Event("input", { bubbles: true })); }`, nil), waitForText("1 person"), unbusy())
 	t.Logf("found by searching after %d ms", time.Since(began).Milliseconds())
 	began = time.Now()
-	b.run(t, person("person 09987"), says("What was said"), unbusy())
+	b.run(t, person("person 09987"), waitForText("What was said"), unbusy())
 	t.Logf("one person shown after %d ms", time.Since(began).Milliseconds())
 	b.clean(t)
 }
@@ -102,8 +102,8 @@ func search(text string) chromedp.Action {
 		field.value = %q; field.dispatchEvent(new Event("input", { bubbles: true })); }`, text), nil)
 }
 
-// said waits until the turns that are shown are those with these texts.
-func said(texts ...string) chromedp.Action {
+// waitForTurns waits until the turns that are shown are those with these texts.
+func waitForTurns(texts ...string) chromedp.Action {
 	return until(fmt.Sprintf(`[...document.querySelectorAll(".turn:not(.item) .said > .words")].map((e) => e.textContent)
 		.join("|") === %q`, strings.Join(texts, "|")))
 }
@@ -119,18 +119,18 @@ func TestASearchFindsWordsAndMarksThem(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	var hits []string
 	marks := chromedp.Evaluate(`[...document.querySelectorAll(".turn:not(.item) .hit")].map((e) => e.textContent)`, &hits)
-	b.run(t, append(b.at(s, "people"), said(all...), search("tea"), said(all[1]), marks)...)
+	b.run(t, append(b.at(s, "people"), waitForTurns(all...), search("tea"), waitForTurns(all[1]), marks)...)
 	assert.Equal(t, []string{"tea", "TEA"}, hits)
-	b.run(t, search("gre te"), said(all[1]), marks)
+	b.run(t, search("gre te"), waitForTurns(all[1]), marks)
 	assert.Equal(t, []string{"te", "gre", "TE"}, hits)
-	b.run(t, search("绿茶"), said(all[2]), marks)
+	b.run(t, search("绿茶"), waitForTurns(all[2]), marks)
 	assert.Equal(t, []string{"绿茶"}, hits)
-	b.run(t, search("(.*"), says("0 of 3 turns have these words"), says("No turn has these words."),
+	b.run(t, search("(.*"), waitForText("0 of 3 turns have these words"), waitForText("No turn has these words."),
 		// a question typed into the search leads to Ask
-		search("since when tea?"), says("0 of 3 turns"), chromedp.Evaluate(`[...document.querySelectorAll("main a")]
+		search("since when tea?"), waitForText("0 of 3 turns"), chromedp.Evaluate(`[...document.querySelectorAll("main a")]
 			.find((a) => a.textContent === "Ask it as a question").click()`, nil), shown(),
 		until(`document.querySelector("main form input[required]").value === "since when tea?"`), chromedp.Click("main form button"),
-		until(answered), says("A teapot of green TEA."))
+		until(answered), waitForText("A teapot of green TEA."))
 	b.clean(t)
 }
 
@@ -147,21 +147,21 @@ func TestATurnIsCorrectedAndForgottenOnThePage(t *testing.T) {
 	}
 	yes := []chromedp.Action{chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes")}
 	var asked string
-	b.run(t, append(b.at(s, "people"), said("I drink coffee.", "I live in Kyoto."), items("I drink coffee.", "I live in Kyoto."),
+	b.run(t, append(b.at(s, "people"), waitForTurns("I drink coffee.", "I live in Kyoto."), items("I drink coffee.", "I live in Kyoto."),
 		press("Correct e1"), chromedp.Evaluate(`document.querySelector(".turn textarea").value = "I drink tea."`, nil),
 		press("Correct it"), chromedp.WaitVisible("#confirm-no"), chromedp.Text("#confirm", &asked), chromedp.Click("#confirm-no"),
-		said("I drink coffee.", "I live in Kyoto."))...)
+		waitForTurns("I drink coffee.", "I live in Kyoto."))...)
 	assert.Contains(t, asked, "At least this goes: the turn in the archive, and 1 item that bm25 made of it.")
-	b.run(t, append(append([]chromedp.Action{press("Correct it")}, yes...), said("I drink tea.", "I live in Kyoto."),
+	b.run(t, append(append([]chromedp.Action{press("Correct it")}, yes...), waitForTurns("I drink tea.", "I live in Kyoto."),
 		items("I drink tea.", "I live in Kyoto."))...)
-	b.run(t, append(append([]chromedp.Action{press("Forget e2")}, yes...), said("I drink tea."), items("I drink tea."))...)
+	b.run(t, append(append([]chromedp.Action{press("Forget e2")}, yes...), waitForTurns("I drink tea."), items("I drink tea."))...)
 	b.clean(t)
 
 	// without an archive a turn is shown as the memory keeps it, which is not enough to record it anew
 	s = serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "bm25", "--set", "memory.archive=false")
 	record(t, s, event("e1", "monday", "I drink coffee."))
 	var corrects, forgets bool
-	b.run(t, append(b.at(s, "people"), says("I drink coffee."), has("Correct e1", &corrects), has("Forget e1", &forgets))...)
+	b.run(t, append(b.at(s, "people"), waitForText("I drink coffee."), has("Correct e1", &corrects), has("Forget e1", &forgets))...)
 	assert.False(t, corrects)
 	assert.True(t, forgets)
 	b.clean(t)
@@ -185,7 +185,7 @@ func TestLongAndRightToLeftTextsOfAPersonAreShown(t *testing.T) {
 		var overflow int
 		var directions []string
 		var shot []byte
-		b.run(t, append(b.at(s, "people"), says("What was said"), says(arabic), unbusy(), chromedp.Evaluate(overflowing, &overflow),
+		b.run(t, append(b.at(s, "people"), waitForText("What was said"), waitForText(arabic), unbusy(), chromedp.Evaluate(overflowing, &overflow),
 			chromedp.Evaluate(fmt.Sprintf(`[...document.querySelectorAll("main .words")].filter((e) => [%q, "ليلى"].includes(e.textContent))
 				.map((e) => getComputedStyle(e).direction)`, arabic), &directions), chromedp.FullScreenshot(&shot, 100))...)
 		assert.LessOrEqual(t, overflow, 0, "%d px", width)
@@ -214,11 +214,11 @@ func TestASearchCoversAllTurns(t *testing.T) {
 		return until(fmt.Sprintf(`document.querySelectorAll(".turn").length === %d`, n))
 	}
 	began := time.Now()
-	b.run(t, append(b.at(s, "people"), says("1,200 turns"), shown(50), search("green tea"),
-		says("1 of 1,200 turns has these words"), said("Since May I drink green tea."))...)
+	b.run(t, append(b.at(s, "people"), waitForText("1,200 turns"), shown(50), search("green tea"),
+		waitForText("1 of 1,200 turns has these words"), waitForTurns("Since May I drink green tea."))...)
 	t.Logf("opened and searched in %d ms", time.Since(began).Milliseconds())
-	b.run(t, search("turn"), says("1199 of 1,200 turns have these words"), shown(50), press("Next page"), says("e0050"),
-		search(""), says("e0000"), shown(50))
+	b.run(t, search("turn"), waitForText("1199 of 1,200 turns have these words"), shown(50), press("Next page"), waitForText("e0050"),
+		search(""), waitForText("e0000"), shown(50))
 	b.clean(t)
 }
 
@@ -234,10 +234,10 @@ func TestAnItemIsCorrectedOnThePage(t *testing.T) {
 	b := open(t, 1300, 900, false)
 	first := `[...document.querySelectorAll(".item button")].find((b) => b.ariaLabel?.startsWith("Correct "))`
 	var overflow int
-	b.run(t, append(b.at(s, "people"), says("I drink coffee."), unbusy(), until(first), chromedp.Evaluate(first+`.focus()`, nil),
+	b.run(t, append(b.at(s, "people"), waitForText("I drink coffee."), unbusy(), until(first), chromedp.Evaluate(first+`.focus()`, nil),
 		chromedp.KeyEvent(kb.Enter), until(`document.querySelector(".item textarea")`),
 		chromedp.Evaluate(overflowing, &overflow), chromedp.SendKeys(".item textarea", "I drink tea."), press("Correct it"),
-		says("applied"), until(`[...document.querySelectorAll(".item .said")].some((e) => e.textContent.includes("I drink tea."))`))...)
+		waitForText("applied"), until(`[...document.querySelectorAll(".item .said")].some((e) => e.textContent.includes("I drink tea."))`))...)
 	assert.LessOrEqual(t, overflow, 0)
 	b.clean(t)
 }

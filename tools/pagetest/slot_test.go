@@ -118,14 +118,14 @@ func inside(view string) []chromedp.Action {
 	case "ask":
 		return []chromedp.Action{chromedp.Click("main form button"), until(answered)}
 	case "people":
-		return []chromedp.Action{person("mara"), says("What was said"), says("mara-2026"), unbusy()}
+		return []chromedp.Action{person("mara"), waitForText("What was said"), waitForText("mara-2026"), unbusy()}
 	case "live": // a busier hour
 		return []chromedp.Action{chromedp.Evaluate(`Promise.all([...Array(30)].map(() => fetch("/v1/retrieve",
 			{ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ query: "tea?",
 			session_id: "s", scope: { run_id: "demo", persona_id: "mara" } }) }))).then(() => true)`, nil, await),
-			says("retrieve"), chromedp.Click(".operations button"), says("Where the")}
+			waitForText("retrieve"), chromedp.Click(".operations button"), waitForText("Where the")}
 	case "runs":
-		return []chromedp.Action{press("Show run"), says("leak detector"),
+		return []chromedp.Action{press("Show run"), waitForText("leak detector"),
 			until(`document.querySelector("iframe") !== null`)}
 	}
 	return nil
@@ -203,13 +203,13 @@ func TestASwapIsWatchedAndMadeOnThePage(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.StatusCode)
 	_ = r.Body.Close()
 	var seen []string
-	b.run(t, says("providerno_memory"), chromedp.Evaluate(`window.seen`, &seen))
+	b.run(t, waitForText("providerno_memory"), chromedp.Evaluate(`window.seen`, &seen))
 	assert.Contains(t, strings.Join(seen, "; "), "load", "the steps were shown as they came")
 	assert.Contains(t, strings.Join(seen, "; "), "serve", "the steps were shown as they came")
 
 	// also by the page itself, which asks for confirmation
 	b.run(t, append(b.at(s, "change"), chromedp.Click(`input[value="full_history"]`), press("Exchange"),
-		chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"), says("full_history serves."))...)
+		chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"), waitForText("full_history serves."))...)
 	b.clean(t)
 }
 
@@ -221,7 +221,7 @@ func TestAScopeIsErasedAfterAQuestion(t *testing.T) {
 		chromedp.Click("#confirm-no"), chromedp.Text("main", &text))...)
 	assert.Contains(t, text, "Generation 1, 44 events")
 	b.run(t, press("Erase this scope's memory"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
-		says("Erased: "), says("Generation 2, 0 events"))
+		waitForText("Erased: "), waitForText("Generation 2, 0 events"))
 	b.clean(t)
 }
 
@@ -233,13 +233,13 @@ func TestAReadingPageOffersNoChange(t *testing.T) {
 	var text string
 	b.run(t, append(b.at(s, "live"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Make read-only")
-	b.run(t, append(b.at(s, "change"), says("offers no changes"), chromedp.Text("main", &text))...)
+	b.run(t, append(b.at(s, "change"), waitForText("offers no changes"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Exchange")
 	assert.NotContains(t, text, "Make read-only")
-	b.run(t, append(b.at(s, "turns"), says("e1"), chromedp.Text("main", &text))...)
+	b.run(t, append(b.at(s, "turns"), waitForText("e1"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Erase")
 	assert.NotContains(t, text, "Forget")
-	b.run(t, append(b.at(s, "turns"), follow("s"), says("Session"), chromedp.Text("main", &text))...)
+	b.run(t, append(b.at(s, "turns"), follow("s"), waitForText("Session"), chromedp.Text("main", &text))...)
 	assert.NotContains(t, text, "Forget")
 	b.clean(t)
 }
@@ -296,13 +296,13 @@ func TestTheViewsLookAsInTheDocumentation(t *testing.T) {
 	for _, view := range []string{"people", "ask", "compare", "change", "turns", "runs", "modules"} { // Live is never the same
 		switch view {
 		case "people":
-			b.run(t, append(append(b.at(s, view), inside(view)...), search("green tea"), says("turns have these words"))...)
+			b.run(t, append(append(b.at(s, view), inside(view)...), search("green tea"), waitForText("turns have these words"))...)
 		case "compare":
 			b.run(t, append(b.at(s, "ask"), chromedp.Evaluate(`{ const s = document.querySelector("main select");
 				s.selectedIndex = 1; s.dispatchEvent(new Event("change"));
 				document.querySelector("main form input").value = "Since when does she drink green tea?" }`, nil),
-				chromedp.Click("main form button"), says("What would another memory give?"), press("Ask them, too"),
-				says("Each was filled with"), chromedp.Evaluate(`{ const card = document.querySelector(".compared").closest(".card");
+				chromedp.Click("main form button"), waitForText("What would another memory give?"), press("Ask them, too"),
+				waitForText("Each was filled with"), chromedp.Evaluate(`{ const card = document.querySelector(".compared").closest(".card");
 					scrollTo(0, card.getBoundingClientRect().top + scrollY - 64); }`, nil))...)
 		default:
 			b.run(t, append(b.at(s, view), inside(view)...)...)
@@ -525,10 +525,10 @@ func TestTheProvidersQueriesAreForms(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.StatusCode)
 	b := open(t, 1300, 900, false)
 	var text string
-	b.run(t, append(b.at(s, "provider"), says("Says <b>it</b>."), chromedp.Evaluate(`{
+	b.run(t, append(b.at(s, "provider"), waitForText("Says <b>it</b>."), chromedp.Evaluate(`{
 		const [text, times] = document.querySelectorAll("label.key input");
 		text.value = "<i>hello</i>"; times.value = "3";
-		document.querySelector("label.key select").selectedIndex = 2; }`, nil), press("Ask"), says("<i>hello</i>"),
+		document.querySelector("label.key select").selectedIndex = 2; }`, nil), press("Ask"), waitForText("<i>hello</i>"),
 		chromedp.Text("main table", &text))...)
 	assert.Regexp(t, `(?s)said\s+times\s+tone\s+<i>hello</i>\s+3\s+cold`, text)
 	b.clean(t)
@@ -549,7 +549,7 @@ func TestTheSlotsPageIsAccessible(t *testing.T) {
 				b, s := open(t, 1300, 900, dark), local
 				more := inside(view)
 				if view == "mem0" {
-					s, view, more = remote, "turns", []chromedp.Action{press("Show e1"), says("From turns: e1")}
+					s, view, more = remote, "turns", []chromedp.Action{press("Show e1"), waitForText("From turns: e1")}
 				}
 				var found string
 				actions := append([]chromedp.Action{page.SetBypassCSP(true)}, b.at(s, view)...)
@@ -627,7 +627,7 @@ func TestHostileTextOnThePageDoesNothing(t *testing.T) {
 			choose, until(fmt.Sprintf(`%d === 0 || document.querySelector("main table") !== window.before`, i)))...)
 		b.unhurt(t)
 		b.run(t, append(b.at(s, "people"), chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll(".person")[%d].click()`, i), nil),
-			says("What was said"), unbusy(), chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`,
+			waitForText("What was said"), unbusy(), chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`,
 				nil))...)
 		b.unhurt(t)
 	}

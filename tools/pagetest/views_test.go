@@ -25,8 +25,8 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/mem0"
 )
 
-// says waits until the view has a text.
-func says(text string) chromedp.Action {
+// waitForText waits until the view has a text.
+func waitForText(text string) chromedp.Action {
 	return until(fmt.Sprintf(`document.querySelector("main").textContent.includes(%q)`, text))
 }
 
@@ -92,20 +92,20 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 	count := func(n int) chromedp.Action {
 		return until(fmt.Sprintf(`document.querySelector("main tbody")?.rows.length === %d`, n))
 	}
-	b.run(t, append(b.at(s, "turns"), count(3), says("in memory"),
+	b.run(t, append(b.at(s, "turns"), count(3), waitForText("in memory"),
 		follow("tuesday"), count(2))...)
 	// from a turn to what was said, to memory, and from there to its turns
-	b.run(t, press("Show e2"), says("What was said in e2"), says("I live in Kyoto."), says("From turns: e2"),
+	b.run(t, press("Show e2"), waitForText("What was said in e2"), waitForText("I live in Kyoto."), waitForText("From turns: e2"),
 		chromedp.Evaluate(`[...document.querySelectorAll("main button")]
 			.find(b => b.ariaLabel?.startsWith("Where ")).click()`, nil),
 		until(`[...document.querySelectorAll("main h2")].some(h => /^Where \S+ came from$/.test(h.textContent))`),
-		says("From turns: e2"))
+		waitForText("From turns: e2"))
 	b.run(t, press("Forget e2"), chromedp.WaitVisible("#confirm-no"), chromedp.Click("#confirm-no"), count(2),
 		press("Forget e2"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
-		says("Forgotten: event e2"), says("archived_event"), says("mem0"))
+		waitForText("Forgotten: event e2"), waitForText("archived_event"), waitForText("mem0"))
 	b.run(t, count(1)) // the provider has removed it, so neither the ledger nor the page has it
 	b.run(t, press("Forget this session"), chromedp.WaitVisible("#confirm-yes"), chromedp.Click("#confirm-yes"),
-		says("Forgotten: session tuesday"))
+		waitForText("Forgotten: session tuesday"))
 	b.clean(t)
 
 	// all events of a session, however many others there are in between
@@ -118,7 +118,7 @@ func TestTurnsAreFoundByTheirSessionFollowedBothWaysAndForgotten(t *testing.T) {
 		return event(fmt.Sprintf("e%05d", i), session, "a turn")
 	})
 	var forgets bool
-	b.run(t, append(b.at(s, "turns"), count(100), session("rare"), count(3), says("e03999"), says("e11999"), has("Forget e03999",
+	b.run(t, append(b.at(s, "turns"), count(100), session("rare"), count(3), waitForText("e03999"), waitForText("e11999"), has("Forget e03999",
 		&forgets))...)
 	assert.False(t, forgets, "no archive, and the provider cannot: there is nothing to forget")
 	b.clean(t)
@@ -129,9 +129,9 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 	record(t, s, event("e1", "monday", "I drink green tea."))
 	b := open(t, 1300, 900, false)
 	var lanes []string
-	b.run(t, append(b.at(s, "ask"), says("a call of an embedding model (the query is embedded, once)"),
+	b.run(t, append(b.at(s, "ask"), waitForText("a call of an embedding model (the query is embedded, once)"),
 		chromedp.SendKeys("main form input", " green tea"), chromedp.Click("main form button"),
-		until(answered), says("I drink green tea."),
+		until(answered), waitForText("I drink green tea."),
 		chromedp.Evaluate(`[...document.querySelectorAll(".lane")].map(l => l.ariaLabel +
 			" wide: " + (l.firstChild.getBoundingClientRect().width >= 2) + " within: " +
 			(l.firstChild.getBoundingClientRect().right <= l.getBoundingClientRect().right + 2))`, &lanes))...)
@@ -147,13 +147,13 @@ func TestAQuestionOfThePageIsARetrievalLikeAnAgents(t *testing.T) {
 	require.NoError(t, err)
 	_ = answer.Body.Close()
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	b.run(t, append(b.at(s, "live"), says("moderead-only"))...)
+	b.run(t, append(b.at(s, "live"), waitForText("moderead-only"))...)
 	b.run(t, append(b.at(s, "ask"), chromedp.SendKeys("main form input", " green tea"),
-		chromedp.Click("main form button"), until(answered), says("I drink green tea."))...)
+		chromedp.Click("main form button"), until(answered), waitForText("I drink green tea."))...)
 	b.clean(t)
 
 	local := demoSlot(t)
-	b.run(t, append(b.at(local, "ask"), says("costs no model call"))...)
+	b.run(t, append(b.at(local, "ask"), waitForText("costs no model call"))...)
 }
 
 // shadowed answers the page's requests about shadows instead of the slot: TEXTS are inserted into each of their texts.
@@ -201,8 +201,8 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 			_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
 			return err
 		})
-		b.run(t, append(append([]chromedp.Action{play}, b.at(s, "side")...), says("Which tea?"), says("1 of both"),
-			says("timeout"), chromedp.Evaluate(`[...document.querySelectorAll("main mark")].map(m => m.textContent)`, &marked),
+		b.run(t, append(append([]chromedp.Action{play}, b.at(s, "side")...), waitForText("Which tea?"), waitForText("1 of both"),
+			waitForText("timeout"), chromedp.Evaluate(`[...document.querySelectorAll("main mark")].map(m => m.textContent)`, &marked),
 			chromedp.Evaluate(`document.querySelector(".question .columns").children.length`, &columns),
 			chromedp.Evaluate(overflowing, &overflow), chromedp.FullScreenshot(&shot, 100))...)
 		assert.Contains(t, marked, "has a cat")
@@ -211,20 +211,20 @@ func TestTheShadowsAnswersAreShownSideBySide(t *testing.T) {
 		assert.LessOrEqual(t, overflow, 0)
 		keep(t, fmt.Sprintf("side-%d", width), shot)
 		b.unhurt(t)
-		b.run(t, press("Older"), says("Which tea? "+injections()[5]))
+		b.run(t, press("Older"), waitForText("Which tea? "+injections()[5]))
 		b.unhurt(t)
 		b.clean(t)
 		axed := open(t, width, 900, width == 400)
 		b = axed
 		var found string
-		b.run(t, append(append([]chromedp.Action{page.SetBypassCSP(true), play}, b.at(s, "side")...), says("Which tea?"),
+		b.run(t, append(append([]chromedp.Action{page.SetBypassCSP(true), play}, b.at(s, "side")...), waitForText("Which tea?"),
 			chromedp.Evaluate(axe(t), nil), chromedp.Evaluate(serious, &found, await))...)
 		assert.Equal(t, "[]", found)
 	}
 	b := open(t, 1300, 900, false)
 	var views string
 	// The view Live reads the manifest, and then so does the page, to find out whether there are shadows.
-	b.run(t, append(b.at(s, "side"), says("Nothing was recorded yet"), until(`performance.getEntriesByType("resource")
+	b.run(t, append(b.at(s, "side"), waitForText("Nothing was recorded yet"), until(`performance.getEntriesByType("resource")
 		.filter(r => r.name.endsWith("/v1/manifest")).length >= 2`), chromedp.Text("nav", &views))...)
 	assert.NotContains(t, views, "Side by side", "a slot without shadows has no such view")
 	b.clean(t)
@@ -255,14 +255,14 @@ func TestAShadowIsShownBesideWhatServes(t *testing.T) {
 		return strings.Contains(text(http.Post(s.url+"/v1/shadows/answers", "application/json",
 			strings.NewReader("{}"))), "green tea")
 	}, 30*time.Second, 50*time.Millisecond)
-	b.run(t, append(b.at(s, "side"), says("full_history (serves)"), says("bm25 (shadow)"), says("1 of both"))...)
+	b.run(t, append(b.at(s, "side"), waitForText("full_history (serves)"), waitForText("bm25 (shadow)"), waitForText("1 of both"))...)
 
 	// the shadow is a column of a comparison, too, asked with what it has
 	var chosen, columns []string
 	b.run(t, append(b.at(s, "ask"), chromedp.Evaluate(`document.querySelector("main form input").value = "green tea"`, nil),
-		chromedp.Click("main form button"), says("What would another memory give?"), says("Shadows: they get every turn"),
+		chromedp.Click("main form button"), waitForText("What would another memory give?"), waitForText("Shadows: they get every turn"),
 		chromedp.Evaluate(`[...document.querySelectorAll(".choices :checked")].map((c) => c.parentElement.textContent)`, &chosen),
-		press("Ask them, too"), says("Lines that only one side has are marked."),
+		press("Ask them, too"), waitForText("Lines that only one side has are marked."),
 		chromedp.Evaluate(`[...document.querySelectorAll(".compared section")].map((c) => [c.querySelector("h4").textContent,
 			/\d+ tokens · [\d.]+ ms/.test(c.textContent), /filled in/.test(c.textContent), /green tea/.test(c.textContent)].join(" "))`,
 			&columns))...)
@@ -332,7 +332,7 @@ func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
 
 	b := open(t, 1300, 900, false)
 	var frame bool
-	b.run(t, append(b.at(s, "runs"), press("Show demo"), says("leak detector"), says("found"),
+	b.run(t, append(b.at(s, "runs"), press("Show demo"), waitForText("leak detector"), waitForText("found"),
 		until(`document.querySelector("iframe") !== null`),
 		chromedp.Evaluate(`document.querySelector("iframe").sandbox.value === ""`, &frame))...)
 	assert.True(t, frame)
@@ -347,7 +347,7 @@ func TestAnEvaluationsReportIsShownAndCanDoNothing(t *testing.T) {
 	b.run(t, reportLoaded(), until(`document.title === "Runs - memhost"`), chromedp.Evaluate(`window.heard === null`, &silent))
 	b.unhurt(t)
 	assert.True(t, silent, "a script of the report ran")
-	b.run(t, append(b.at(s, "live"), says("Serving"))...) // whatever the frame still requested has been refused by now
+	b.run(t, append(b.at(s, "live"), waitForText("Serving"))...) // whatever the frame still requested has been refused by now
 	assert.Zero(t, leaks.Load(), "a request left the report")
 }
 
@@ -373,9 +373,9 @@ func TestHostileNativeAnswersDoNothing(t *testing.T) {
 	}
 	b := open(t, 1300, 900, false)
 	b.run(t, append(b.at(s, "ask"), chromedp.Click("main form button"), until(answered),
-		chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil), says("hostile"))...)
+		chromedp.Evaluate(`for (const d of document.querySelectorAll("details")) d.open = true`, nil), waitForText("hostile"))...)
 	b.unhurt(t)
-	b.run(t, append(b.at(s, "turns"), press("Show e1 "+injections()[1]), says("What was said in"), says("From turns"))...)
+	b.run(t, append(b.at(s, "turns"), press("Show e1 "+injections()[1]), waitForText("What was said in"), waitForText("From turns"))...)
 	b.unhurt(t)
 	b.clean(t)
 }

@@ -275,7 +275,7 @@ func (r *record) typeTable() string {
 }
 
 // verdicts has every memory against bm25, question by question: a row for each, with the difference at each budget, its
-// adjusted p and the verdict. No verdict is written where there is no detectable difference.
+// adjusted p and the verdict. Without a detectable difference there is no verdict.
 func (r *record) verdicts() string {
 	var b strings.Builder
 	b.WriteString("| memory, less bm25 |")

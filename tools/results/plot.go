@@ -18,8 +18,8 @@ const plotWidth, legendWidth, plotHeight = 18 * vg.Centimeter, 8 * vg.Centimeter
 // caption is under the title of every plot.
 const caption = "retrieval of stored messages on LoCoMo; no architecture is ranked here"
 
-// colours are distinguishable for most people. Where there are more memories than colours, the next ones have dashed
-// lines and hollow points.
+// colours are distinguishable for most people. If there are more memories than colours, the others have dashed lines
+// and hollow points.
 var colours = []color.RGBA{{0x00, 0x72, 0xb2, 255}, {0xd5, 0x5e, 0x00, 255}, {0x00, 0x9e, 0x73, 255},
 	{0xcc, 0x79, 0xa7, 255}, {0xe6, 0x9f, 0x00, 255}, {0x56, 0xb4, 0xe9, 255}, {0x55, 0x55, 0x55, 255}}
 

@@ -351,7 +351,7 @@ func (r *record) column(label string) *columnRecord {
 	return nil
 }
 
-// at are a column's figures at a budget; nil if there are none.
+// at returns a column's figures at a budget, nil if there are none.
 func (c *columnRecord) at(budget int64) *budgetRecord {
 	for i := range c.Budgets {
 		if c.Budgets[i].Budget == budget {

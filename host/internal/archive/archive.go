@@ -221,7 +221,7 @@ func (a *Archive) Add(b *state.Batch, entries []Entry) (done func(committed bool
 		entry.Seq, entry.At = first+int64(i), at
 		line, err := entry.line()
 		if err != nil {
-			a.arrived(first, 0)
+			a.noteArrival(first, 0)
 			return nil, err
 		}
 		b.PutRecord(a.entries, numberKey(entry.Seq), line)
@@ -231,12 +231,12 @@ func (a *Archive) Add(b *state.Batch, entries []Entry) (done func(committed bool
 		if !committed {
 			size = 0
 		}
-		a.arrived(first, size)
+		a.noteArrival(first, size)
 	}, nil
 }
 
-// arrived completes an Add. From SealBytes on it triggers maintenance.
-func (a *Archive) arrived(first, size int64) {
+// noteArrival completes an Add. From SealBytes on it triggers maintenance.
+func (a *Archive) noteArrival(first, size int64) {
 	a.mu.Lock()
 	a.inFlight = slices.DeleteFunc(a.inFlight, func(n int64) bool { return n == first })
 	a.openBytes += size

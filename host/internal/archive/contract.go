@@ -89,7 +89,7 @@ func (a *Archive) ArchivePage(ctx context.Context, request *report.ArchiveReques
 			}
 		}
 		page.More = more
-		if request.Scope == nil { // a single read, whatever it returned: a page is short where a segment ends
+		if request.Scope == nil { // one read only, whatever it returned: a page is short at the end of a segment
 			break
 		}
 	}

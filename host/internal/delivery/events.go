@@ -89,7 +89,8 @@ func (u *Events) Again() (list []Amendment) {
 	return list
 }
 
-// Missing returns the ids of events that did not arrive, or only in part, and that are sent when they are recorded again; never nil.
+// Missing returns the ids of events that did not arrive, or only in part, and that are sent when they are recorded
+// again; never nil.
 func (u *Events) Missing() []string {
 	list := []string{}
 	for _, id := range u.IDs {
@@ -207,7 +208,7 @@ func seenReceipt(r *abi.WriteReceipt) *abi.WriteReceipt {
 }
 
 // Amend adds new entries to a batch, on the condition that the entries have not changed since they were read. Call
-// Amended after the commit.
+// ApplyAmended after the commit.
 func (u *Events) Amend(b *state.Batch, list []Amendment) {
 	for _, a := range list {
 		b.ExpectRecord(TableEntries, Key(u.space, a.ID), u.Entries[a.ID].Stored)
@@ -215,8 +216,8 @@ func (u *Events) Amend(b *state.Batch, list []Amendment) {
 	}
 }
 
-// Amended updates the Events after amendments were committed.
-func (u *Events) Amended(list []Amendment) {
+// ApplyAmended updates the Events after amendments were committed.
+func (u *Events) ApplyAmended(list []Amendment) {
 	for _, a := range list {
 		a.Entry.Stored = a.Entry.Encode()
 		u.Entries[a.ID] = a.Entry
@@ -224,8 +225,8 @@ func (u *Events) Amended(list []Amendment) {
 }
 
 // Report completes a provider's answer with what the ledger knows. Events that are lost, failed or there in part are
-// reported until they are recorded again. While an outcome is unknown the scope is not ready: the status is pending if the backend can still be
-// asked (canAsk), and unknown otherwise.
+// reported until they are recorded again. While an outcome is unknown the scope is not ready: the status is pending if
+// the backend can still be asked (canAsk), and unknown otherwise.
 func (u *Events) Report(ready *abi.BackendReadiness, canAsk bool) {
 	add := func(list *[]string, id string) {
 		if !slices.Contains(*list, id) {

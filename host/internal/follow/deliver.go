@@ -55,7 +55,7 @@ func (f *Follower) run(ctx context.Context) {
 			return
 		case err != nil:
 			f.waits(err, wait)
-			f.rest(ctx, wait)
+			f.pause(ctx, wait)
 			wait = min(2*wait, deliverPauseMax)
 			continue
 		}
@@ -67,7 +67,7 @@ func (f *Follower) run(ctx context.Context) {
 		if served {
 			return
 		}
-		f.rest(ctx, idle)
+		f.pause(ctx, idle)
 	}
 }
 
@@ -79,8 +79,8 @@ func (f *Follower) nearlyCaughtUp() bool {
 	return f.turn && f.lastPage <= turnRest
 }
 
-// rest pauses until the follower is woken, or most is over.
-func (f *Follower) rest(ctx context.Context, most time.Duration) {
+// pause pauses until the follower is woken, or most is over.
+func (f *Follower) pause(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -262,13 +262,13 @@ func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum deliveryCo
 			}
 		}
 		if errors.Is(err, errHeld) {
-			sum.held = held(d, false)
+			sum.held = heldScopes(d, false)
 			return sum, nil
 		}
 		var failed *failure
 		if errors.As(err, &failed) {
 			f.postpone(d.scope, failed)
-			sum.held = held(d, true)
+			sum.held = heldScopes(d, true)
 			return sum, nil
 		}
 		if err != nil {
@@ -339,10 +339,10 @@ func (f *Follower) settle(ctx context.Context, scope abi.MemoryScope, e archived
 		f.tally.add(result)
 		switch result {
 		case outcomeDone, outcomeLeftOut:
-			f.arrived(scope)
+			f.noteArrival(scope)
 			return result, waited, nil
 		case outcomeOpen:
-			f.arrived(scope)
+			f.noteArrival(scope)
 			return result, waited, f.noteOpen(ctx, e, answer)
 		case outcomeReadOnly: // send waits for the wall
 		default:
@@ -356,9 +356,9 @@ func (f *Follower) settle(ctx context.Context, scope abi.MemoryScope, e archived
 	}
 }
 
-// unreached is why the backend could not be asked about an event whose outcome is unknown. It is nil if the backend was
-// asked: a backend that does not know yet, or refuses temporarily, says when to ask again.
-func unreached(r *abi.WriteReceipt) *abi.Error {
+// unreachableError is why the backend could not be asked about an event whose outcome is unknown. It is nil if the
+// backend was asked: a backend that does not know yet, or refuses temporarily, says when to ask again.
+func unreachableError(r *abi.WriteReceipt) *abi.Error {
 	if r.Trace == nil || r.Trace.Details["error"] == nil {
 		return nil
 	}
@@ -389,7 +389,7 @@ func (f *Follower) judge(answer *abi.ReceiptOrError, try int) (_ outcome, why *a
 		case !f.memory.Has(abi.OpFindEvent):
 			return outcomeOpen, nil
 		}
-		if e := unreached(r); e != nil {
+		if e := unreachableError(r); e != nil {
 			return outcomeUnreached, e
 		}
 		if try >= mostTries {
@@ -437,10 +437,10 @@ func (f *Follower) caughtUp(ctx context.Context) (served bool, idle time.Duratio
 		return false, early
 	}
 	began := time.Now()
-	look, err := f.look(ctx)
+	look, err := f.readOpenWork(ctx)
 	if err == nil && len(look.again) > 0 {
 		if err = f.again(ctx, look.again); err == nil {
-			look, err = f.look(ctx)
+			look, err = f.readOpenWork(ctx)
 		}
 	}
 	f.mu.Lock()

@@ -158,8 +158,8 @@ func newRoom(t *testing.T, archived bool) *room {
 	return r
 }
 
-// told returns the nth event of a person.
-func told(person string, n int) abi.MemoryEvent {
+// testEvent returns the nth event of a person.
+func testEvent(person string, n int) abi.MemoryEvent {
 	text := fmt.Sprintf("%s says %d", person, n)
 	return abi.MemoryEvent{EventID: fmt.Sprintf("%s-%03d", person, n), RunID: "r", UserID: person, SessionID: "s",
 		Timestamp: "2026-01-01T00:00:00Z", Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}}
@@ -168,7 +168,7 @@ func told(person string, n int) abi.MemoryEvent {
 // ids returns the ids of a person's events in a range of numbers.
 func ids(person string, from, to int) (list []string) {
 	for ; from < to; from++ {
-		list = append(list, told(person, from).EventID)
+		list = append(list, testEvent(person, from).EventID)
 	}
 	return list
 }
@@ -177,7 +177,7 @@ func ids(person string, from, to int) (list []string) {
 func (r *room) accept(t *testing.T, person string, from, to int) {
 	var events []abi.MemoryEvent
 	for ; from < to; from++ {
-		events = append(events, told(person, from))
+		events = append(events, testEvent(person, from))
 	}
 	r.acceptAll(t, events...)
 }
@@ -225,8 +225,8 @@ func fill(t *testing.T, f *Follower) {
 	}
 }
 
-// says runs the checks of a follower that has caught up, and returns its state and progress.
-func says(t *testing.T, f *Follower) (report.FollowerState, report.FollowerProgress) {
+// stateOf runs the checks of a follower that has caught up, and returns its state and progress.
+func stateOf(t *testing.T, f *Follower) (report.FollowerState, report.FollowerProgress) {
 	f.caughtUp(t.Context())
 	now, progress, err := f.Progress(t.Context())
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestEachScopesEventsArriveInOrderAndOnce(t *testing.T) {
 		r.accept(t, "ann", n, n+1)
 		r.accept(t, "bob", n, n+1)
 	}
-	test := told("ann", 999)
+	test := testEvent("ann", 999)
 	test.SessionID = "test"
 	r.acceptAll(t, test)
 	f := r.follower(t, report.RoleShadow)
@@ -255,7 +255,7 @@ func TestEachScopesEventsArriveInOrderAndOnce(t *testing.T) {
 	require.Equal(t, ids("ann", 0, 160), r.memory.pages["ann"])
 	require.Equal(t, ids("bob", 0, 150), r.memory.pages["bob"])
 	require.Equal(t, batchEvents, slices.Max(r.memory.batches))
-	now, p := says(t, f)
+	now, p := stateOf(t, f)
 	require.Equal(t, report.FollowerReady, now)
 	require.EqualValues(t, 311, p.Events)
 	require.EqualValues(t, 310, p.Done)
@@ -286,7 +286,7 @@ func TestAScopeThatIsReadOnlyHoldsBackItsOwnEvents(t *testing.T) {
 	fill(t, f)
 	require.Empty(t, r.memory.pages["ann"])
 	require.Equal(t, ids("bob", 0, 10), r.memory.pages["bob"])
-	now, p := says(t, f)
+	now, p := stateOf(t, f)
 	require.Equal(t, report.FollowerReadOnly, now)
 	require.EqualValues(t, PageEvents+10, p.Held)
 	require.EqualValues(t, PageEvents+20, p.Events)
@@ -317,7 +317,7 @@ func TestAMemoryThatServesWithoutHeldEventsSaysWhose(t *testing.T) {
 		return true, err
 	}
 	f.WantTurn(true)
-	now, _ := says(t, f)
+	now, _ := stateOf(t, f)
 	require.Equal(t, report.FollowerServes, now)
 	require.Contains(t, detail, `3 events since`)
 	require.Contains(t, detail, `5 not delivered because their scopes are read-only: 5 of run "r", user "ann" from `+
@@ -345,7 +345,7 @@ func TestWhatIsRefusedOrUncertainIsOpenUntilItArrives(t *testing.T) {
 	f := r.follower(t, report.RoleBackfill)
 	fill(t, f)
 	require.Equal(t, 1+1+mostTries+1, r.memory.sent, "what is uncertain was tried again")
-	now, p := says(t, f)
+	now, p := stateOf(t, f)
 	require.Equal(t, report.FollowerAsks, now)
 	require.EqualValues(t, 4, p.Events)
 	require.EqualValues(t, 2, p.Open)
@@ -358,12 +358,12 @@ func TestWhatIsRefusedOrUncertainIsOpenUntilItArrives(t *testing.T) {
 	require.EqualValues(t, 2, stopped.Open, "though its memory is not loaded")
 
 	r.memory.answer = nil
-	now, p = says(t, f)
+	now, p = stateOf(t, f)
 	require.Equal(t, report.FollowerAsks, now, "what was refused is not tried again by itself")
 	require.EqualValues(t, 1, p.Open)
 	r.memory.turn = func(context.Context) (bool, error) { return false, nil }
 	f.WantTurn(false)
-	now, p = says(t, f)
+	now, p = stateOf(t, f)
 	require.Equal(t, report.FollowerReady, now)
 	require.Zero(t, p.Open)
 	require.EqualValues(t, 4, p.Done)
@@ -399,7 +399,7 @@ func TestATurnDoesNotWaitForEventsThatAreStillComing(t *testing.T) {
 	r.accept(t, "ann", 0, 3)
 	f := r.follower(t, report.RoleBackfill)
 	fill(t, f)
-	now, p := says(t, f)
+	now, p := stateOf(t, f)
 	require.Equal(t, report.FollowerNotReady, now)
 	require.EqualValues(t, 3, p.Unseen)
 	require.Zero(t, served)
@@ -491,7 +491,7 @@ func TestWithoutAnArchiveTheQueueIsEmptiedAndBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Cut(t.Context(), []*Follower{f}))
 	require.LessOrEqual(t, r.Archive.OpenBytes(), r.QueueBytes)
-	_, p := says(t, f)
+	_, p := stateOf(t, f)
 	require.Positive(t, p.Dropped)
 	require.Equal(t, 10+behind, p.Events, "what was dropped is counted")
 	r.memory.notReady = nil

@@ -236,7 +236,7 @@ func (f *Follower) CatchUp(ctx context.Context) (caught bool, err error) {
 // Errors: conflict (open) if events are open, held back or dropped and WantTurn has not accepted that; those of the
 // store.
 func (f *Follower) Finish(ctx context.Context) (detail string, err error) {
-	look, err := f.look(ctx)
+	look, err := f.readOpenWork(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -283,7 +283,7 @@ func (f *Follower) Progress(ctx context.Context) (report.FollowerState, report.F
 	}
 	waiting, _ := record.waitingEvents()
 	behind = max(0, behind-inPage) + waiting
-	look, err := f.look(ctx)
+	look, err := f.readOpenWork(ctx)
 	if err != nil {
 		return at, progress, err
 	}

@@ -88,8 +88,8 @@ func (r *Record) heldText() string {
 // heldNamed is the most scopes that heldText names.
 const heldNamed = 20
 
-// held describes a delivery that is held back as a whole.
-func held(d delivery, waiting bool) []heldScope {
+// heldScopes describes a delivery that is held back as a whole.
+func heldScopes(d delivery, waiting bool) []heldScope {
 	return []heldScope{{Scope: d.scope, From: d.events[0].number, Events: int64(len(d.events)), Waiting: waiting}}
 }
 
@@ -97,7 +97,7 @@ func held(d delivery, waiting bool) []heldScope {
 func (f *Follower) deliverUnlessHeld(ctx context.Context, d delivery) (deliveryCounts, error) {
 	waits := func(h heldScope) bool { return h.Scope == d.scope }
 	if slices.ContainsFunc(f.Record().Held, waits) {
-		return deliveryCounts{held: held(d, false)}, nil // added to what is already held back
+		return deliveryCounts{held: heldScopes(d, false)}, nil // added to what is already held back
 	}
 	return f.deliverScope(ctx, d)
 }
@@ -165,7 +165,7 @@ func (f *Follower) releaseScope(ctx context.Context, h heldScope) error {
 	return nil
 }
 
-// deliverHeld delivers a scope's events from a page, up to a number.
+// deliverHeld delivers a scope's events from a page, up to the archive number end.
 func (f *Follower) deliverHeld(ctx context.Context, page []archive.Entry, scope abi.MemoryScope, end int64) (deliveryCounts,
 	error) {
 	after := slices.IndexFunc(page, func(e archive.Entry) bool { return e.Seq > end })

@@ -47,8 +47,8 @@ type openWork struct {
 	again []int64
 }
 
-// look reads which events are open.
-func (f *Follower) look(ctx context.Context) (*openWork, error) {
+// readOpenWork reads which events are open.
+func (f *Follower) readOpenWork(ctx context.Context) (*openWork, error) {
 	numbers, listed, err := f.store.openEvents(ctx, f.key)
 	if err != nil {
 		return nil, err

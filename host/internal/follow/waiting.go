@@ -62,8 +62,8 @@ func (f *Follower) postpone(scope abi.MemoryScope, failed *failure) {
 	}
 }
 
-// arrived records that an event of a scope has succeeded.
-func (f *Follower) arrived(scope abi.MemoryScope) {
+// noteArrival records that an event of a scope has succeeded.
+func (f *Follower) noteArrival(scope abi.MemoryScope) {
 	f.mu.Lock()
 	delete(f.backoffs, scope)
 	f.pauseWait = 0

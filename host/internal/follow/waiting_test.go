@@ -104,7 +104,7 @@ func TestWhichFailuresPauseTheFollower(t *testing.T) {
 		require.False(t, f.due(ann), name)
 		require.True(t, f.due(bob), name)
 		require.Equal(t, 2, f.tryOf(ann), name)
-		f.arrived(ann)
+		f.noteArrival(ann)
 		require.True(t, f.due(ann), name)
 		require.Equal(t, 1, f.tryOf(ann), name)
 	}

@@ -56,8 +56,8 @@ func (o *overlay) merged(a, b []string) []string {
 	return run
 }
 
-// under lists the first most keys that start with prefix and come after a key, in order; 0 means all.
-func (o *overlay) under(prefix, after string, most int) []string {
+// keysUnder lists the first most keys that start with prefix and come after a key, in order; 0 means all.
+func (o *overlay) keysUnder(prefix, after string, most int) []string {
 	var found []string
 	for _, run := range o.runs {
 		at, _ := slices.BinarySearch(run, max(prefix, after))

@@ -115,9 +115,9 @@ func sizeOf(query, answer any) int {
 	return size
 }
 
-// recalled answers a query of a reading operation: from what is known at the operation's commit count, or else by read,
-// which asks the store. m is nil for an operation that has the lock, or writes.
-func recalled[A any](m *Moment, query any, read func() (A, error)) (A, error) {
+// cachedRead answers a query of a reading operation: from what is known at the operation's commit count, or else by
+// read, which asks the store. m is nil for an operation that has the lock, or writes.
+func cachedRead[A any](m *Moment, query any, read func() (A, error)) (A, error) {
 	if m == nil {
 		return read()
 	}

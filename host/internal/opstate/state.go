@@ -47,21 +47,21 @@ func (t *State) clean() bool {
 	return len(t.keys.values) == 0 && len(t.logs) == 0 && len(t.deleted) == 0
 }
 
-// gone reports whether the operation deleted what the store has under name.
-func (t *State) gone(name string) bool { return t.deleted.cover(name) }
+// wasDeleted reports whether the operation deleted what the store has under name.
+func (t *State) wasDeleted(name string) bool { return t.deleted.cover(name) }
 
 // Get reads a value; version 0 means that there is none.
 func (t *State) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	if v, ok := t.keys.values[key]; ok {
 		return v.data, v.version, nil
 	}
-	if t.gone(key) {
+	if t.wasDeleted(key) {
 		return nil, 0, nil
 	}
 	if v, known := t.read[key]; known {
 		return v.Data, v.Version, nil
 	}
-	v, err := recalled(t.moment, key, func() (state.Value, error) { return t.store.Get(ctx, t.space, key) })
+	v, err := cachedRead(t.moment, key, func() (state.Value, error) { return t.store.Get(ctx, t.space, key) })
 	if size := len(key) + len(v.Data); err == nil && t.read != nil && t.readBytes+size <= rememberBytes {
 		t.readBytes += size
 		t.read[key] = v
@@ -94,7 +94,7 @@ func (t *State) Put(ctx context.Context, key string, value []byte, expected int6
 	switch {
 	case again:
 		t.Batch.Replace(earlier.at, t.space, key, value)
-	case t.gone(key):
+	case t.wasDeleted(key):
 		t.Batch.Put(t.space, key, value, state.AnyVersion)
 	default:
 		t.Batch.Put(t.space, key, value, expected)
@@ -123,7 +123,7 @@ func (t *State) WriteBytesWith(name string, value []byte, put bool) int64 {
 func (t *State) Delete(ctx context.Context, prefix string) (int64, error) {
 	var count int64
 	hides := false // whether the store has something under the prefix
-	if !t.gone(prefix) {
+	if !t.wasDeleted(prefix) {
 		stored, err := t.store.Count(ctx, t.space, prefix)
 		if err != nil {
 			return 0, err
@@ -139,7 +139,7 @@ func (t *State) Delete(ctx context.Context, prefix string) (int64, error) {
 			count -= c.Keys + c.Entries
 		}
 	}
-	for _, key := range t.keys.under(prefix, "", 0) {
+	for _, key := range t.keys.keysUnder(prefix, "", 0) {
 		delete(t.keys.values, key)
 		if _, version, err := t.Get(ctx, key); err != nil {
 			return 0, err
@@ -177,7 +177,7 @@ func (t *State) Append(ctx context.Context, log string, entry []byte) (int64, er
 }
 
 func (t *State) lastStored(ctx context.Context, log string) (int64, error) {
-	if t.gone(log) {
+	if t.wasDeleted(log) {
 		return 0, nil
 	}
 	return t.store.LastSeq(ctx, t.space, log)
@@ -186,9 +186,9 @@ func (t *State) lastStored(ctx context.Context, log string) (int64, error) {
 // List pages through the keys of store and overlay together.
 func (t *State) List(ctx context.Context, q state.ListQuery) (state.Page, error) {
 	if t.clean() {
-		return recalled(t.moment, q, func() (state.Page, error) { return t.store.List(ctx, t.space, q) })
+		return cachedRead(t.moment, q, func() (state.Page, error) { return t.store.List(ctx, t.space, q) })
 	}
-	own := t.keys.under(q.Prefix, q.After, q.Limit+1)
+	own := t.keys.keysUnder(q.Prefix, q.After, q.Limit+1)
 	var out state.Page
 	bytes := 0
 	add := func(i state.Item) bool {
@@ -225,7 +225,7 @@ func (t *State) List(ctx context.Context, q state.ListQuery) (state.Page, error)
 					return out, nil
 				}
 			}
-			if _, over := t.keys.values[i.Key]; over || t.gone(i.Key) {
+			if _, over := t.keys.values[i.Key]; over || t.wasDeleted(i.Key) {
 				continue
 			}
 			if !add(i) {
@@ -244,8 +244,8 @@ func (t *State) List(ctx context.Context, q state.ListQuery) (state.Page, error)
 // Read pages through the entries of a log, with the operation's own entries at the end.
 func (t *State) Read(ctx context.Context, q state.LogQuery) (state.Entries, error) {
 	own := t.logs[q.Log]
-	if len(own) == 0 && !t.gone(q.Log) {
-		return recalled(t.moment, q, func() (state.Entries, error) { return t.store.ReadLog(ctx, t.space, q) })
+	if len(own) == 0 && !t.wasDeleted(q.Log) {
+		return cachedRead(t.moment, q, func() (state.Entries, error) { return t.store.ReadLog(ctx, t.space, q) })
 	}
 	base, err := t.lastStored(ctx, q.Log)
 	if err != nil {

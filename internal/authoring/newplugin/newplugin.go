@@ -258,8 +258,9 @@ func NextStep(language string) string {
 	return requirements(language) + " && make test"
 }
 
-// requirements is the command that completes a Go plugin's go.mod and go.sum. Where it is enough, go get needs no module
-// but memhost's, while go mod tidy also wants those that memhost's own tests import. It sees no imports of a wasm build.
+// requirements is the command that completes a Go plugin's go.mod and go.sum. If go get is enough, it needs only
+// memhost's module, while go mod tidy also wants those that memhost's own tests import. It sees no imports of a wasm
+// build.
 func requirements(language string) string {
 	if language == GoExtism {
 		return "go mod tidy"

@@ -32,8 +32,8 @@ var _ Compiler = (*Script)(nil)
 // sources, so another version is another source hash.
 func (s *Script) ID() string { return "assemblyscript of package-lock.json" }
 
-// Compile installs what the module's package-lock.json pins, where that is not done yet,
-// and runs asc on a copy of the sources beside it.
+// Compile installs what the module's package-lock.json pins, unless that is done already, and runs asc on a copy of the
+// sources next to the packages.
 //
 // Errors: node or npm is not there; the command with the end of its output.
 func (s *Script) Compile(ctx context.Context, m Module, out string) error {

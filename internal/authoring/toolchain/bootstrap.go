@@ -27,12 +27,11 @@ const (
 	tempAge = 24 * time.Hour
 )
 
-// Bootstrap gives the TinyGo that committed modules are built with and makes it
-// first where it is not there yet: it installs Debian's packages where it may,
-// copies the pinned TinyGo's sources, patches them, builds them and writes a target file, all into
-// one folder outside the tree. Every step is said on log. Nothing is done twice; a
-// bootstrap that was interrupted leaves nothing that a later one would take for
-// whole. dir is where the go command is asked which Go it is: the checkout, or the folder of a plugin.
+// Bootstrap returns the TinyGo that committed modules are built with. If it does not exist yet, Bootstrap builds it: it
+// installs Debian's packages if it may, copies the pinned TinyGo's sources, patches them, builds them and writes a
+// target file, all into one folder outside the tree. Every step is said on log. Nothing is done twice; a bootstrap that
+// was interrupted leaves nothing that a later one would take for whole. dir is where the go command is asked which Go
+// it is: the checkout, or the folder of a plugin.
 //
 // Errors: a machine without a recipe (the error names TINYGO); a Go that TinyGo does not
 // accept; packages that are missing and may not be installed here, with the command
@@ -64,7 +63,7 @@ type Need struct {
 	// Packages are Debian packages that are missing; Install is the command, for root, that installs them.
 	Packages []string
 	Install  string
-	// Made is the TinyGo where it is there already, nil where it has to be made.
+	// Made is the TinyGo if it exists already, nil if it has to be built.
 	Made *TinyGo
 
 	maker maker

@@ -21,14 +21,14 @@ type Builder struct {
 	Root string
 	// Compiler compiles Go. Required.
 	Compiler Compiler
-	// Script compiles AssemblyScript. Required where there is such a module.
+	// Script compiles AssemblyScript. Required if there is such a module.
 	Script Compiler
 	// Jobs is how many modules are built at a time; 0 means 2.
 	Jobs int
 	// Force builds modules that are up to date, too.
 	Force bool
-	// Out is a folder for the built modules, as <name>.wasm; the lock is then left
-	// alone. Empty means beside the sources, noted in the lock.
+	// Out is a folder for the built modules, as <name>.wasm; the lock is then left alone. Empty means next to the
+	// sources, recorded in the lock.
 	Out string
 	// Log gets a line for each step. Required.
 	Log io.Writer

@@ -55,8 +55,8 @@ func (t *TinyGo) Compile(ctx context.Context, m Module, out string) error {
 	return err
 }
 
-// collector is the one that a module is built with: the sdk's where the module has it, which is what TinyGo calls
-// custom, or else TinyGo's; and whether it collects between operations only.
+// collector is the one that a module is built with: the sdk's if the module has it, which TinyGo calls custom, or else
+// TinyGo's; and whether it collects between operations only.
 func collector(ctx context.Context, m Module) (gc string, between bool, err error) {
 	env := cleanEnv(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=1")
 	out, err := run(ctx, m.Dir, env, "go", "list", "-deps", "-tags", strings.Join(append(buildTags(), m.Tags...), ","),

@@ -76,7 +76,7 @@ func installArguments(packages []string) []string {
 	return append([]string{"install", "-y", "--no-install-recommends"}, packages...)
 }
 
-// installPackages installs Debian packages where it may.
+// installPackages installs Debian packages if it may.
 func installPackages(ctx context.Context, packages []string, log io.Writer) error {
 	if !CanInstall() {
 		return fmt.Errorf("toolchain: Debian packages missing: %s; as root: apt-get update && apt-get %s",

@@ -35,8 +35,8 @@ type Module struct {
 	Dir string
 	// Language is what it is written in.
 	Language Language
-	// Tags are Go build tags beyond those of the target: extism, where the manifest says
-	// that the module is for that engine.
+	// Tags are Go build tags beyond those of the target: extism, if the manifest says that the module is for that
+	// engine.
 	Tags []string
 }
 
@@ -176,9 +176,8 @@ func tagsOf(dir string) ([]string, error) {
 	return nil, nil
 }
 
-// Select keeps the modules that are named; without names it keeps all. A name is the
-// module's own, its last element where that is unique, or its path
-// (./plugins/mem0).
+// Select keeps the modules that are named; without names it keeps all. A name is the module's own, its last element if
+// that is unique, or its path (./plugins/mem0).
 //
 // Errors: a name that fits no module or several, with those there are.
 func Select(modules []Module, names []string) ([]Module, error) {

@@ -34,8 +34,8 @@ func BuildPlugin(ctx context.Context, compiler Compiler, m Module) ([]byte, erro
 	return compileModule(ctx, compiler, m)
 }
 
-// StandardGo compiles with the Go that is on the PATH: to try a plugin out where there is no TinyGo. What it builds is
-// some ten times as large, and slower to load.
+// StandardGo compiles with the Go that is on the PATH: to try a plugin out without TinyGo. What it builds is some ten
+// times as large, and slower to load.
 type StandardGo struct{ golang goInstallation }
 
 var _ Compiler = (*StandardGo)(nil)

@@ -117,7 +117,7 @@ func (a *commands) demoConfig(listen string) (*config.Config, config.Options, er
 	}
 	dir := a.Flags.Data
 	if dir == "" {
-		o.Dir = filepath.FromSlash("/") // where the user has no memhost.yaml
+		o.Dir = filepath.FromSlash("/") // a folder without the user's memhost.yaml
 		home, err := config.Load(o)
 		if err != nil {
 			return nil, o, err
@@ -130,7 +130,7 @@ func (a *commands) demoConfig(listen string) (*config.Config, config.Options, er
 	}
 	o.Dir = dir
 	o.Flags["data"], o.Flags["condition"], o.Flags["listen"] = dir, "full_history", a.demoListen(listen)
-	o.Flags["memory.archive"] = true // other memories are filled from it where the page compares them
+	o.Flags["memory.archive"] = true // the page's comparison fills other memories from it
 	for name, v := range map[string]string{"log-level": a.Flags.LogLevel, "log-format": a.Flags.LogFormat} {
 		if v != "" {
 			o.Flags[name] = v

@@ -18,8 +18,8 @@ import (
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/agenthook/hookcmd"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 const adoptHelp = `Gives an agent a memory that knows its past, in one command: records the conversations that it has logged, puts memhost's hooks into its settings, and
@@ -40,12 +40,12 @@ here is not recorded again by the hook.
 
 // adoptionTarget is an agent or service that can be adopted.
 type adoptionTarget struct {
-	source talks.Source
+	source conversations.Source
 	title  string
 	hooks  bool
 }
 
-var adoptables = []adoptionTarget{{talks.ClaudeCode, "Claude Code", true}, {talks.Codex, "Codex", true}, {talks.ChatGPT, "ChatGPT", false}}
+var adoptables = []adoptionTarget{{conversations.ClaudeCode, "Claude Code", true}, {conversations.Codex, "Codex", true}, {conversations.ChatGPT, "ChatGPT", false}}
 
 type adoptFlags struct {
 	cli.ScopeFlags
@@ -86,8 +86,8 @@ type adoption struct {
 type adoptedPart struct {
 	project string // "" without hooks
 	scope   abi.MemoryScope
-	options talks.Options
-	counts  talks.Counts
+	options conversations.Options
+	counts  conversations.Counts
 	bad     []string
 }
 
@@ -122,7 +122,7 @@ func (a *commands) planAdoption(cmd *cobra.Command, f *adoptFlags, p *adoption) 
 		if err := f.Complete(a.App); err != nil {
 			return err
 		}
-		return a.addPart(cmd.Context(), p, "", f.Scope(), talks.Options{Zone: zone})
+		return a.addPart(cmd.Context(), p, "", f.Scope(), conversations.Options{Zone: zone})
 	}
 	if f.Run == "" {
 		f.Run = agenthook.PlaceProject
@@ -136,7 +136,7 @@ func (a *commands) planAdoption(cmd *cobra.Command, f *adoptFlags, p *adoption) 
 	if p.change, err = hookcmd.Prepare(a.App, cmd.Flags(), string(p.source), false); err != nil {
 		return err
 	}
-	folders, err := talks.Folders(p.source, p.paths)
+	folders, err := conversations.Folders(p.source, p.paths)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a *commands) planAdoption(cmd *cobra.Command, f *adoptFlags, p *adoption) 
 	}
 	slices.Sort(projects)
 	for _, project := range projects {
-		o := talks.Options{Zone: zone, InFolder: func(folder string) bool { return byProject[project][folder] }}
+		o := conversations.Options{Zone: zone, InFolder: func(folder string) bool { return byProject[project][folder] }}
 		if err := a.addPart(cmd.Context(), p, project, agenthook.Expand(f.Scope(), project, cli.Person()), o); err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (p *adoption) findLogs(a *commands) error {
 		return cli.UsageError("the home folder is not known: "+err.Error(), "name the folder with the logs")
 	}
 	folder := "projects"
-	if p.source == talks.Codex {
+	if p.source == conversations.Codex {
 		folder = "sessions"
 	}
 	path := filepath.Join(filepath.Dir(settings), folder)
@@ -201,13 +201,13 @@ func (p *adoption) findLogs(a *commands) error {
 }
 
 // addPart reads what belongs to one scope. It leaves out sessions that cannot be read, and names them.
-func (a *commands) addPart(ctx context.Context, p *adoption, project string, scope abi.MemoryScope, o talks.Options) error {
+func (a *commands) addPart(ctx context.Context, p *adoption, project string, scope abi.MemoryScope, o conversations.Options) error {
 	if err := scope.Validate(); err != nil {
 		return err
 	}
 	o.RunID, o.UserID, o.AgentID = scope.RunID, scope.PersonaID, scope.AgentID
 	o.Format = convert.FormatAuto
-	counts, bad, err := a.checkTalks(ctx, p.source, p.paths, o, true)
+	counts, bad, err := a.checkConversations(ctx, p.source, p.paths, o, true)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (a *commands) carryOutAdoption(ctx context.Context, f *adoptFlags, p *adopt
 	a.Out.Note("into: %s", where)
 	for i := range p.parts {
 		part := &p.parts[i]
-		a.Out.Note("%s:\n  %s", cli.ScopeText(part.scope), strings.ReplaceAll(talksText(part.counts), "\n", "\n  "))
+		a.Out.Note("%s:\n  %s", cli.ScopeText(part.scope), strings.ReplaceAll(conversationsText(part.counts), "\n", "\n  "))
 		for _, why := range part.bad[:min(len(part.bad), maxBadLines)] {
 			a.Out.Note("  left out, since it cannot be read: %s", why)
 		}
@@ -277,7 +277,7 @@ func (a *commands) carryOutAdoption(ctx context.Context, f *adoptFlags, p *adopt
 		return err
 	}
 	switch {
-	case hooked && p.source == talks.Codex:
+	case hooked && p.source == conversations.Codex:
 		a.Out.Note("The hooks are installed. Trust them in Codex (/hooks): until then it does not run them.")
 	case hooked:
 		a.Out.Note("The hooks are installed: they count from %s's next session on.", p.title)
@@ -333,7 +333,7 @@ func (a *commands) destination(ctx context.Context, events int) (where, cost str
 		if err != nil {
 			return "", "", err
 		}
-		where, provider, block = d.Whose(ctx), m.Provider, m.Config
+		where, provider, block = d.Owner(ctx), m.Provider, m.Config
 		if word = config.WordBackend; m.ConditionKind == abi.KindControl {
 			word = config.WordCondition
 		}
@@ -379,8 +379,8 @@ func (a *commands) recordAdopted(soft, hard context.Context, d *cli.Door, p *ado
 		if err != nil {
 			return &r.Sum, err
 		}
-		part.options.Known = talks.NewKnownIDs(before)
-		reader, err := talks.Open(p.source, p.paths, part.options)
+		part.options.Known = conversations.NewKnownIDs(before)
+		reader, err := conversations.Open(p.source, p.paths, part.options)
 		if err != nil {
 			return &r.Sum, err
 		}
@@ -389,7 +389,7 @@ func (a *commands) recordAdopted(soft, hard context.Context, d *cli.Door, p *ado
 		stopped := r.Run(soft, hard, sent)
 		r.Sum.BadLines = bad // they were shown before
 		r.Sum.addKnown(reader.Counts())
-		r.Sum.Slot, r.Sum.Seconds = d.Whose(hard), a.Now().Sub(began).Seconds()
+		r.Sum.Slot, r.Sum.Seconds = d.Owner(hard), a.Now().Sub(began).Seconds()
 		after, err := listedIDs(hard, d, part.scope)
 		if err == nil {
 			err = a.noteAdoption(p, &adoptedEvents{part.scope, newOf(sent.ids(), before, after)}, false)

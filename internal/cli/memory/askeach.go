@@ -18,8 +18,8 @@ import (
 	"github.com/memhost/memhost/internal/cli/serving"
 	"github.com/memhost/memhost/internal/configuration/config"
 	"github.com/memhost/memhost/internal/doors/client"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 const askHelp = `Asks several providers one question about one conversation, and shows what an agent would get from each, side by side. Each provider gets a slot of its own in a
@@ -222,18 +222,18 @@ type conversation struct {
 // Errors: invalid_argument for anything that cannot be read completely.
 func (a *commands) openConversation(ctx context.Context, f *askFlags, o convert.Options) (*conversation, error) {
 	paths := []string{f.conversation}
-	source, err := talks.Detect(paths)
+	source, err := conversations.Detect(paths)
 	if err != nil {
 		return nil, err
 	}
 	if source != "" {
-		counts, _, err := a.checkTalks(ctx, source, paths, talks.Options{Options: o}, false)
+		counts, _, err := a.checkConversations(ctx, source, paths, conversations.Options{Options: o}, false)
 		if err != nil {
 			return nil, withoutSkipping(err)
 		}
 		c := &conversation{events: counts.Events, close: func() {}}
 		c.read = func(o convert.Options) (itemReader, error) {
-			r, err := talks.Open(source, paths, talks.Options{Options: o})
+			r, err := conversations.Open(source, paths, conversations.Options{Options: o})
 			if err == nil {
 				c.close = func() { _ = r.Close() }
 			}

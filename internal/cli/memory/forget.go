@@ -63,7 +63,7 @@ func (a *commands) forgetCommand() *cobra.Command {
 				return cli.UsageError(abi.AsError(err).Message, "")
 			}
 			if !yes && !cli.IsTerminal(a.Stdin) {
-				return cli.UsageError("forget removes "+forgotten(r)+" of run "+cli.Quote(s.Run)+", user "+cli.Quote(s.User)+
+				return cli.UsageError("forget removes "+describeSelection(r)+" of run "+cli.Quote(s.Run)+", user "+cli.Quote(s.User)+
 					" and cannot ask here", "say --yes if that is meant")
 			}
 			return a.WithDoor(cmd.Context(), func(ctx context.Context, d *cli.Door) error {
@@ -97,8 +97,8 @@ func (f *forgetFlags) choices() (n int) {
 	return n
 }
 
-// forgotten describes what a request forgets.
-func forgotten(r *abi.ForgetRequest) string {
+// describeSelection describes what a request forgets.
+func describeSelection(r *abi.ForgetRequest) string {
 	switch {
 	case len(r.EventIDs) > 0:
 		return cli.Count(len(r.EventIDs), "event")
@@ -116,7 +116,7 @@ func (a *commands) forget(ctx context.Context, d *cli.Door, r *abi.ForgetRequest
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Out.Stderr, "Forget %s in %s (%s), run %s, user %s? Type yes: ", forgotten(r), m.Provider, d.Where(),
+		fmt.Fprintf(a.Out.Stderr, "Forget %s in %s (%s), run %s, user %s? Type yes: ", describeSelection(r), m.Provider, d.Where(),
 			cli.Quote(r.Scope.RunID), cli.Quote(r.Scope.PersonaID))
 		if err := a.confirmed(ctx, "nothing was forgotten"); err != nil {
 			return err

@@ -15,8 +15,8 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/cli"
 	"github.com/memhost/memhost/internal/doors/places"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 const recordHelp = `Records JSON Lines from files, or from standard input ("-"). A line is a MemoryEvent, or a conversation: a list of OpenAI-style messages, or an object
@@ -69,7 +69,7 @@ func (a *commands) recordCommand() *cobra.Command {
 				return err
 			}
 			if f.from != "" {
-				return a.recordTalks(cmd.Context(), &f, args)
+				return a.recordConversations(cmd.Context(), &f, args)
 			}
 			return a.record(cmd.Context(), &f, args)
 		},
@@ -83,7 +83,7 @@ func (a *commands) recordCommand() *cobra.Command {
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "leave out bad lines, and go on however many events fail; the exit "+
 		"code is 7 then")
 	fs.BoolVar(&f.leaveOut, "skip-attachments", false, "leave out parts of messages that are no text")
-	fs.StringVar(&f.from, "from", "", "read what a service exported or a program logged: "+talks.Names())
+	fs.StringVar(&f.from, "from", "", "read what a service exported or a program logged: "+conversations.Names())
 	fs.StringVar(&f.zone, "zone", "", "with --from: the zone of times that name none: UTC, Europe/Paris or +01:00")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "with --from: count what would be recorded and left out, and send nothing")
 	fs.IntVar(&f.retries, "retries", 5, "how often to try again what failed for now, or is uncertain")
@@ -95,7 +95,7 @@ func (f *recordFlags) detect(a *commands, args []string) error {
 	if f.from != "" || f.format != string(convert.FormatAuto) {
 		return nil
 	}
-	source, err := talks.Detect(args)
+	source, err := conversations.Detect(args)
 	if err != nil || source == "" {
 		return err
 	}
@@ -128,7 +128,8 @@ func (f *recordFlags) options(a *commands) (convert.Options, error) {
 	return o, nil
 }
 
-// rejectPlaceholders rejects a line whose ids contain a placeholder of a hook: it is a template that was never filled in.
+// rejectPlaceholders rejects a line whose ids contain a placeholder of a hook: it is a template that was never filled
+// in.
 //
 // Errors: invalid_argument.
 func rejectPlaceholders(scope abi.MemoryScope) error {
@@ -174,7 +175,7 @@ func (a *commands) record(ctx context.Context, f *recordFlags, args []string) er
 	}
 	r.Progress.Finish()
 	r.Sum.Seconds = a.Now().Sub(began).Seconds()
-	r.Sum.Slot = d.Whose(hard)
+	r.Sum.Slot = d.Owner(hard)
 	return a.reportRecord(hard, d, &r.Sum, stopped)
 }
 
@@ -312,7 +313,7 @@ func (a *commands) openInput(name string) (*input, error) {
 		return nil, cli.FileError(name, err)
 	case info.IsDir():
 		return nil, cli.UsageError(name+": is a folder in which no conversations were recognised",
-			"name the files of JSON Lines in it; or say with --from whose export or logs it has: "+talks.Names())
+			"name the files of JSON Lines in it; or say with --from whose export or logs it has: "+conversations.Names())
 	case info.Mode().IsRegular():
 		in.file = f
 	}

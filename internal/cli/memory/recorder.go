@@ -250,7 +250,7 @@ func (r *Recorder) sendOnce(ctx context.Context, items []convert.Item, last bool
 		case e.Code == abi.CodeConflict && e.Reason == "forgotten":
 			r.Sum.LastLine, r.failedInRow = item.Line, 0
 			r.Sum.Forgotten++
-		case e.Code == abi.CodeConflict && e.Reason == reasonContent && r.Sum.Talks != nil:
+		case e.Code == abi.CodeConflict && e.Reason == reasonContent && r.Sum.Conversations != nil:
 			r.Sum.LastLine, r.failedInRow = item.Line, 0
 			r.Sum.Known++
 		case e.Retryable:

@@ -63,7 +63,7 @@ func (a *commands) reset(ctx context.Context, d *cli.Door, f *cli.ScopeFlags, ye
 			return err
 		}
 	} else {
-		a.showReset(r, d.Whose(ctx))
+		a.showReset(r, d.Owner(ctx))
 	}
 	switch r.Status {
 	case abi.ResetDone:

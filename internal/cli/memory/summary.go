@@ -9,8 +9,8 @@ import (
 
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // recordSummary is the result of a recording. Every event of the input is in exactly one of the counts, except those
@@ -50,12 +50,12 @@ type recordSummary struct {
 	Scopes []abi.MemoryScope `json:"scopes,omitempty"`
 	Error  *abi.Error        `json:"error,omitempty"`
 	// Talks counts what was found in exports and logs, nil for other inputs.
-	Talks *talks.Counts `json:"talks,omitempty"`
+	Conversations *conversations.Counts `json:"talks,omitempty"`
 }
 
 // unit names what LastLine, StoppedAt and the lines of failures count.
 func (s *recordSummary) unit() string {
-	if s.Talks != nil {
+	if s.Conversations != nil {
 		return "conversation"
 	}
 	return "line"
@@ -118,11 +118,11 @@ func (s *recordSummary) add(r *abi.WriteReceipt, item convert.Item) {
 }
 
 // addKnown counts the turns that the reader left out because the slot has them under earlier ids.
-func (s *recordSummary) addKnown(c talks.Counts) {
+func (s *recordSummary) addKnown(c conversations.Counts) {
 	s.Known += c.ReadDifferently
 	s.Duplicates += c.Known - c.ReadDifferently
-	if s.Talks != nil {
-		s.Talks.Known, s.Talks.ReadDifferently = c.Known, c.ReadDifferently
+	if s.Conversations != nil {
+		s.Conversations.Known, s.Conversations.ReadDifferently = c.Known, c.ReadDifferently
 	}
 }
 

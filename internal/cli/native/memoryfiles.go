@@ -227,7 +227,7 @@ func (a *commands) importFiles(ctx context.Context, d *cli.Door, scope abi.Memor
 	for _, path := range i.skipped {
 		a.Out.Note("not taken in: %s", path)
 	}
-	a.Out.Print("%s: %s\n", cli.Count(len(files)-len(i.skipped), "file"), d.Whose(ctx))
+	a.Out.Print("%s: %s\n", cli.Count(len(files)-len(i.skipped), "file"), d.Owner(ctx))
 	return nil
 }
 

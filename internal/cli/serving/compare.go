@@ -33,11 +33,11 @@ const (
 // a folder that is removed afterwards; they have no configuration, and so no address to call.
 type comparer struct {
 	*commands
-	config  *config.Config
-	slot    *host.Slot
-	archive host.Archive
-	most    int        // events with which a memory is filled
-	busy    sync.Mutex // held by the comparison that is running
+	config    *config.Config
+	slot      *host.Slot
+	archive   host.Archive
+	maxEvents int        // events with which a memory is filled
+	busy      sync.Mutex // held by the comparison that is running
 }
 
 // Compare implements server.Options.Compare.
@@ -92,7 +92,7 @@ func (c *comparer) events(ctx context.Context, scope abi.MemoryScope) (events []
 	}
 	slices.SortStableFunc(listed, func(a, b report.ListedEvent) int { return strings.Compare(a.SentAt, b.SentAt) })
 	wanted := map[string]bool{}
-	for _, l := range listed[max(0, len(listed)-c.most):] {
+	for _, l := range listed[max(0, len(listed)-c.maxEvents):] {
 		wanted[l.EventID] = true
 	}
 	for q := (&report.ArchiveRequest{Scope: &scope}); len(wanted) > 0; {

@@ -14,8 +14,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/server/wire"
 )
 
-// TestOtherMemoriesAreAskedTheSameQuestion: they know what the archive has of the scope and of no other, nothing of them
-// stays, and a memory that needs a server or a model is refused.
+// TestOtherMemoriesAreAskedTheSameQuestion: they know what the archive has of the scope and of no other, nothing of
+// them stays, and a memory that needs a server or a model is refused.
 func TestOtherMemoriesAreAskedTheSameQuestion(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -33,7 +33,7 @@ func TestOtherMemoriesAreAskedTheSameQuestion(t *testing.T) {
 	record("ann", "e2", "I drink green tea.", first.Add(time.Hour))
 	record("ann", "e1", "I drank coffee until today.", first)
 	record("ben", "e1", "I drink wine.", first)
-	c := &comparer{commands: b.commands, config: b.config, slot: b.slot.slot, archive: b.slot.host.Archive(), most: 20}
+	c := &comparer{commands: b.commands, config: b.config, slot: b.slot.slot, archive: b.slot.host.Archive(), maxEvents: 20}
 	q := &wire.CompareRequest{Scope: abi.MemoryScope{RunID: "r", PersonaID: "ann"}, Query: "What does she drink?",
 		Providers: []string{"full_history", "bm25", "recall", "no_memory", "mem0", "layered_memory", "simple_rag", "other"},
 		MaxTokens: 1500}
@@ -81,7 +81,7 @@ func TestAComparisonTakesTheNewestEvents(t *testing.T) {
 			Messages: []abi.Message{{Role: abi.RoleUser, Content: &text}}})
 		require.NoError(t, err)
 	}
-	c := &comparer{commands: b.commands, config: b.config, slot: b.slot.slot, archive: b.slot.host.Archive(), most: 20}
+	c := &comparer{commands: b.commands, config: b.config, slot: b.slot.slot, archive: b.slot.host.Archive(), maxEvents: 20}
 	events, leftOut, err := c.events(t.Context(), abi.MemoryScope{RunID: "r", PersonaID: "ann"})
 	require.NoError(t, err)
 	require.Len(t, events, 20)

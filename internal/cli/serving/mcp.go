@@ -102,7 +102,7 @@ func (a *commands) runMCP(ctx context.Context, dry bool) error {
 		return err
 	}
 	go func() { // prepares the first call without making the client wait
-		if err := door.Look(ctx); err != nil && ctx.Err() == nil {
+		if err := door.ReadMode(ctx); err != nil && ctx.Err() == nil {
 			log.Warn("the slot cannot be asked yet; each call tries again", "error", err)
 		}
 	}()

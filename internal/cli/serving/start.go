@@ -304,7 +304,7 @@ func (b *start) doorOptions() (server.Options, error) {
 		Shutdown:   callsWithin(b.slot.within), Logger: b.slot.log, Version: b.Version().Version, Metrics: b.metrics,
 		Operations: b.operations, Tracer: b.host.Tracer,
 		Compare: (&comparer{commands: b.commands, config: c, slot: slot, archive: b.slot.host.Archive(),
-			most: mostCompared}).Compare,
+			maxEvents: mostCompared}).Compare,
 		Modules: func() []wire.Module { return b.ListedModules(b.module) }}
 	importer, err := importing.New(b.slot.Dir, slot)
 	if err != nil {

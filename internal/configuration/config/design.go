@@ -15,7 +15,7 @@ import (
 //go:embed design.schema.json
 var design []byte
 
-// designed panics where design.schema.json, which is a part of the program, is no schema.
+// designed panics if design.schema.json, which is embedded in the program, is not a schema.
 var designed = sync.OnceValue(func() *schema.Schema {
 	compiled, err := schema.Compile(design)
 	if err != nil {
@@ -31,7 +31,7 @@ type keyAlias struct {
 	inside, old string
 	// now is the key here, empty for a key that is ignored.
 	now string
-	// values are the values that are understood, and what each is here. Where it is nil all are, as they are.
+	// values maps each accepted value to the value here. If it is nil, all values are accepted unchanged.
 	values map[string]string
 	// deprecated is what Nanobot says of a key that it takes and does not use.
 	deprecated string

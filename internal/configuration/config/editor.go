@@ -129,7 +129,7 @@ func rawObject(raw abi.Raw) (map[string]any, error) {
 	return object, nil
 }
 
-// includedRef is the reference to included, in the place where all schemas of this file have it.
+// includedRef is the reference to included, at its usual place in the schemas of this file.
 const includedRef = "#/$defs/valueFromFile"
 
 // included describes what may replace a value of a block: nothing, or the name of a file with the value.

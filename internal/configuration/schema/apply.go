@@ -390,7 +390,7 @@ func matchCost(re jsonschema.Regexp, text string) int {
 //
 // Errors: the value is too large for this schema.
 func (s *Schema) Check(v any) ([]Mistake, error) {
-	found, err := s.checkAs(newWork(), s.root, withoutOdd(v), v)
+	found, err := s.checkAs(newWork(), s.root, withoutUnusual(v), v)
 	return inOrder(found), err
 }
 

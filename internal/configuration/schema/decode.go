@@ -196,21 +196,21 @@ func (o Odd) Why() string {
 		"is a text, or write it plainly", string(o))
 }
 
-// withoutOdd returns a copy of v with null in place of odd numbers.
-func withoutOdd(v any) any {
+// withoutUnusual returns a copy of v with null in place of odd numbers.
+func withoutUnusual(v any) any {
 	switch v := v.(type) {
 	case Odd:
 		return nil
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = withoutOdd(e)
+			out[i] = withoutUnusual(e)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = withoutOdd(e)
+			out[k] = withoutUnusual(e)
 		}
 		return out
 	}

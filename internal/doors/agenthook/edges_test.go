@@ -16,8 +16,8 @@ import (
 	"github.com/memhost/memhost/internal/doors/agenthook"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // untouched sets the times of all session folders by the test's clock.
@@ -236,7 +236,7 @@ func TestAHookAndAnImportNameATurnAlike(t *testing.T) {
 		"by the prompt's id": {strings.Replace(log, `"uuid":"u1"`, `"uuid":"u1","promptId":"p1"`, 1), `"prompt_id":"p1"`}} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(c.log), 0o600))
-			r, err := talks.Open(talks.ClaudeCode, []string{path}, talks.Options{Options: convert.Options{RunID: "r", UserID: "u"}})
+			r, err := conversations.Open(conversations.ClaudeCode, []string{path}, conversations.Options{Options: convert.Options{RunID: "r", UserID: "u"}})
 			require.NoError(t, err)
 			item, err := r.Next()
 			require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/memhost/memhost/internal/base/alone"
 	"github.com/memhost/memhost/internal/doors/client"
 	"github.com/memhost/memhost/internal/doors/outbox"
-	"github.com/memhost/memhost/internal/text/talks"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/transcript"
 )
 
@@ -424,14 +424,14 @@ func (h *hook) event(s *session, prompts []prompt, stop *payload) *abi.MemoryEve
 // turn, and for anything said in a turn after it was recorded. The event's id is then derived from its content, so that
 // a turn reported twice is one event.
 func (h *hook) turnID(s *session, first *prompt) (id string) {
-	source := talks.Source(h.Agent)
+	source := conversations.Source(h.Agent)
 	switch {
 	case first.TurnID != "":
-		id = talks.TurnID(source, first.Session, first.TurnID)
+		id = conversations.TurnID(source, first.Session, first.TurnID)
 	case first.PromptID != "":
-		id = talks.TurnID(source, first.Session, first.PromptID)
-	case source == talks.ClaudeCode && first.Transcript != "":
-		id = talks.FindPrompt(first.Transcript, first.Text)
+		id = conversations.TurnID(source, first.Session, first.PromptID)
+	case source == conversations.ClaudeCode && first.Transcript != "":
+		id = conversations.FindPrompt(first.Transcript, first.Text)
 	}
 	if id == "" || !s.claim(id) {
 		return ""

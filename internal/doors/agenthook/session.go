@@ -59,11 +59,11 @@ const (
 	// turnSuffix is the suffix of an empty file that marks a recorded turn.
 	turnSuffix = ".turn"
 	notesFile  = "notes.json"
-	// together is the time within which two equal prompts count as one that two hooks reported: the agent's settings
-	// may contain memhost twice.
-	together = 2 * time.Second
-	// forgotten is how long a session must be idle to count as ended.
-	forgotten = 24 * time.Hour
+	// duplicateWindow is the time within which two equal prompts count as one that two hooks reported: the agent's
+	// settings may contain memhost twice.
+	duplicateWindow = 2 * time.Second
+	// sessionIdleLimit is how long a session must be idle to count as ended.
+	sessionIdleLimit = 24 * time.Hour
 )
 
 func openSession(folder, id string, now func() time.Time) (*session, error) {
@@ -131,7 +131,7 @@ func isRepeat(prompts []prompt, p *prompt) bool {
 		first, err := time.Parse(time.RFC3339Nano, prompts[i].Time)
 		second, err2 := time.Parse(time.RFC3339Nano, p.Time)
 		if err == nil && err2 == nil && prompts[i].Text == p.Text && prompts[i].Scope == p.Scope &&
-			second.Sub(first) < together {
+			second.Sub(first) < duplicateWindow {
 			return true
 		}
 	}
@@ -197,7 +197,7 @@ func oldSessions(folder string, now func() time.Time) (old []*session) {
 	for _, e := range entries {
 		dir := filepath.Join(folder, e.Name())
 		info, err := os.Stat(dir) // a folder's time is that of its last change
-		if err == nil && e.IsDir() && now().Sub(info.ModTime()) > forgotten {
+		if err == nil && e.IsDir() && now().Sub(info.ModTime()) > sessionIdleLimit {
 			old = append(old, &session{dir: dir, now: now})
 		}
 	}

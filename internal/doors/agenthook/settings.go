@@ -260,7 +260,7 @@ func text(s string) json.RawMessage {
 // maxCompared bounds the work of Diff: the product of the numbers of lines.
 const maxCompared = 4_000_000
 
-// Diff shows the lines that a change takes out and puts in, with two lines around them, "" where nothing changes.
+// Diff shows the lines that a change takes out and puts in, with two lines around them, "" if nothing changes.
 //
 //	  "model": "opus",
 //	+ "hooks": {

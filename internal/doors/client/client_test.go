@@ -154,7 +154,7 @@ func TestAnswersThatAreNotASlots(t *testing.T) {
 	require.Equal(t, int64(7000), *abi.AsError(err).RetryAfterMS)
 }
 
-// Asking is refused, and counts as an attempt where a slot watches its agents.
+// A request is refused, and counts as an attempt if a slot watches its agents.
 func TestAScopedTokenDoesNotAskForTheMode(t *testing.T) {
 	c, err := client.New("127.0.0.1:1", wire.ScopedTokenPrefix+"e30.x")
 	require.NoError(t, err)

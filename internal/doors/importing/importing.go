@@ -24,8 +24,8 @@ import (
 	"github.com/memhost/memhost/internal/base/pause"
 	"github.com/memhost/memhost/internal/doors/resend"
 	"github.com/memhost/memhost/internal/doors/server/wire"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 const (
@@ -56,7 +56,7 @@ type Importer struct {
 // checkedFile is a file that waits for its confirmation.
 type checkedFile struct {
 	path         string
-	source       talks.Source
+	source       conversations.Source
 	events       int64
 	needsScope   bool
 	confirmation [sha256.Size]byte
@@ -171,10 +171,10 @@ type items interface {
 }
 
 // open opens the reader for a file's form. Events that name no scope get whom.
-func (c *checkedFile) open(whom abi.MemoryScope, known *talks.KnownIDs) (items, func(), error) {
+func (c *checkedFile) open(whom abi.MemoryScope, known *conversations.KnownIDs) (items, func(), error) {
 	o := convert.Options{RunID: whom.RunID, UserID: whom.PersonaID, AgentID: whom.AgentID, SkipAttachments: true}
 	if c.source != "" {
-		r, err := talks.Open(c.source, []string{c.path}, talks.Options{Options: o, Zone: time.UTC, Known: known})
+		r, err := conversations.Open(c.source, []string{c.path}, conversations.Options{Options: o, Zone: time.UTC, Known: known})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -198,12 +198,12 @@ var placeholderScope = abi.MemoryScope{RunID: "\u2013", PersonaID: "\u2013"}
 // read counts the content of a file.
 func (i *Importer) read(ctx context.Context, c *checkedFile) (*wire.ImportCheck, error) {
 	var err error
-	if c.source, err = talks.Detect([]string{c.path}); err != nil {
+	if c.source, err = conversations.Detect([]string{c.path}); err != nil {
 		return nil, err
 	}
 	if c.source == "" && filepath.Ext(c.path) == ".zip" {
 		return nil, abi.NewError(abi.CodeInvalidArgument, "the archive has no conversations that this version knows").
-			WithHint("it reads the exports and logs of " + talks.Names() + "; unpack others, and send a file of them")
+			WithHint("it reads the exports and logs of " + conversations.Names() + "; unpack others, and send a file of them")
 	}
 	in, closeFile, err := c.open(placeholderScope, nil)
 	if err != nil {
@@ -256,10 +256,10 @@ func (i *Importer) read(ctx context.Context, c *checkedFile) (*wire.ImportCheck,
 }
 
 // describe adds the counts of a source's reader, or what was left out of other conversations.
-func describe(check *wire.ImportCheck, in items, source talks.Source, attachments int) {
-	if r, ok := in.(*talks.Reader); ok {
+func describe(check *wire.ImportCheck, in items, source conversations.Source, attachments int) {
+	if r, ok := in.(*conversations.Reader); ok {
 		counts := r.Counts()
-		check.Title, check.Talks, check.LeftOut = source.Title(), int64(counts.Talks), append(check.LeftOut,
+		check.Title, check.Talks, check.LeftOut = source.Title(), int64(counts.Conversations), append(check.LeftOut,
 			counts.LeftOut()...)
 		return
 	}
@@ -427,7 +427,7 @@ func count(p *wire.ImportProgress, r *abi.WriteReceipt) {
 
 // known returns the ids of the events that the slot has, for conversations whose turns were recorded under other ids
 // earlier.
-func (i *Importer) known(ctx context.Context, c *checkedFile, scope abi.MemoryScope) (*talks.KnownIDs, error) {
+func (i *Importer) known(ctx context.Context, c *checkedFile, scope abi.MemoryScope) (*conversations.KnownIDs, error) {
 	if i.listing == nil || c.source == "" {
 		return nil, nil
 	}
@@ -435,7 +435,7 @@ func (i *Importer) known(ctx context.Context, c *checkedFile, scope abi.MemorySc
 	if err != nil || ids == nil {
 		return nil, err
 	}
-	return talks.NewKnownIDs(ids), nil
+	return conversations.NewKnownIDs(ids), nil
 }
 
 // send records an event. It retries temporary failures, and receipts that another try can settle.

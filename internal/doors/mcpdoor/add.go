@@ -60,7 +60,7 @@ func (d *Door) add(ctx context.Context, a arguments) (*mcp.CallToolResult, error
 		return nil, repeatable(err, id)
 	}
 	d.noteReceipt(ctx, receipt)
-	return answered(receiptText(receipt), receiptFields(receipt)), nil
+	return textResult(receiptText(receipt), receiptFields(receipt)), nil
 }
 
 // identify returns a call's event_id and time: new ones, or those of the call that it repeats.
@@ -98,7 +98,7 @@ func repeatable(err error, id string) error {
 func (d *Door) noteReceipt(ctx context.Context, r *abi.WriteReceipt) {
 	skipped := r.Status == abi.StatusSkippedReadOnly
 	if skipped {
-		if err := d.Look(ctx); err != nil {
+		if err := d.ReadMode(ctx); err != nil {
 			d.log.Debug("the mode is not known", "error", err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-// answered returns a result as text for a model and as fields for a program. Both say the same, because some clients
+// textResult returns a result as text for a model and as fields for a program. Both say the same, because some clients
 // show one and some the other.
-func answered(text string, fields map[string]any) *mcp.CallToolResult {
+func textResult(text string, fields map[string]any) *mcp.CallToolResult {
 	fields["message"] = text
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: fields}
 }

@@ -100,9 +100,9 @@ func (d *Door) note(change func(s *state)) {
 	d.describe(now)
 }
 
-// Look asks the slot for its mode, so that the tools say whether anything is recorded. It connects to the slot if
+// ReadMode asks the slot for its mode, so that the tools say whether anything is recorded. It connects to the slot if
 // necessary.
-func (d *Door) Look(ctx context.Context) error {
+func (d *Door) ReadMode(ctx context.Context) error {
 	return d.options.Slot(ctx, func(ctx context.Context, c host.Contract) error {
 		mode, err := c.Mode(ctx)
 		if err != nil {
@@ -142,7 +142,7 @@ func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		if method == "tools/list" {
 			within, done := context.WithTimeout(ctx, d.options.ListWait)
-			if err := d.Look(within); err != nil {
+			if err := d.ReadMode(within); err != nil {
 				d.log.Debug("tools are listed without the slot's mode", "error", err)
 			}
 			done()
@@ -171,7 +171,7 @@ func (d *Door) pass(next mcp.MethodHandler) mcp.MethodHandler {
 func (d *Door) instructions(ctx context.Context) string {
 	ctx, done := context.WithTimeout(ctx, d.options.ListWait)
 	defer done()
-	if err := d.Look(ctx); err != nil {
+	if err := d.ReadMode(ctx); err != nil {
 		d.log.Debug("instructions are given without the slot's mode", "error", err)
 	}
 	d.mu.Lock()

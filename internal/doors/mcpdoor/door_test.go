@@ -29,8 +29,8 @@ type slotCall struct {
 	request any
 }
 
-// slot keeps its requests, except for mode and capabilities. answers has the answer of an operation: a value or an error; the zero value
-// otherwise.
+// slot keeps its requests, except for mode and capabilities. answers has the answer of an operation: a value or an
+// error; the zero value otherwise.
 type slot struct {
 	servertest.Slot
 	asked   []slotCall
@@ -460,7 +460,7 @@ func TestAClientIsToldWhenToolsChange(t *testing.T) {
 	<-subscribed
 	require.True(t, c.InitializeResult().Capabilities.Tools.ListChanged)
 	s.answers[wire.OpMode] = &abi.ModeReceipt{ReadOnly: true}
-	require.NoError(t, d.Look(t.Context()))
+	require.NoError(t, d.ReadMode(t.Context()))
 	<-told
 }
 

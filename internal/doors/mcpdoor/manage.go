@@ -52,7 +52,7 @@ func (d *Door) status(ctx context.Context, _ arguments) (*mcp.CallToolResult, er
 	if len(warnings) > 0 {
 		text += "\nWarnings: " + strings.Join(warnings, "; ")
 	}
-	return answered(text, map[string]any{"provider": provider, "health": health, "read_only": p.mode.ReadOnly,
+	return textResult(text, map[string]any{"provider": provider, "health": health, "read_only": p.mode.ReadOnly,
 		"readiness": readiness,
 		"pending":   pending, "run_id": d.options.Scope.RunID, "persona_id": d.options.Scope.PersonaID,
 		"session_id": d.options.Session,
@@ -128,7 +128,7 @@ func (d *Door) reset(ctx context.Context, _ arguments) (*mcp.CallToolResult, err
 		text += "\nWhat remains: " + strings.Join(r.Remains, "; ")
 	}
 	text += outsideText(r.Outside)
-	return answered(text, map[string]any{"status": r.Status, "remains": nonNil(r.Remains),
+	return textResult(text, map[string]any{"status": r.Status, "remains": nonNil(r.Remains),
 		"warnings": nonNil(r.Warnings)}), nil
 }
 
@@ -196,7 +196,7 @@ func (d *Door) forget(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 		text += "\nWhat may remain: " + strings.Join(r.DerivedMayRemain, "; ")
 	}
 	text += outsideText(r.Outside)
-	return answered(text, map[string]any{"status": r.Status, "removed": removed,
+	return textResult(text, map[string]any{"status": r.Status, "removed": removed,
 		"may_remain": nonNil(r.DerivedMayRemain)}), nil
 }
 
@@ -252,5 +252,5 @@ func (d *Door) setMode(ctx context.Context, a arguments) (*mcp.CallToolResult, e
 	case r.ReadOnly:
 		text = "The whole slot is read-only, which this tool cannot end: nothing is recorded."
 	}
-	return answered(text, map[string]any{"read_only": r.ReadOnly, "since": r.Since, "in_flight": r.InFlight}), nil
+	return textResult(text, map[string]any{"read_only": r.ReadOnly, "since": r.Since, "in_flight": r.InFlight}), nil
 }

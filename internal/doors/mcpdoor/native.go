@@ -160,7 +160,7 @@ func (d *Door) query(ctx context.Context, name string, a arguments) (*mcp.CallTo
 	if len(text) == len(r.Result) { // a text that was cut is not JSON
 		fields["result"] = json.RawMessage(r.Result)
 	}
-	return answered(text, fields), nil
+	return textResult(text, fields), nil
 }
 
 func (d *Door) mutate(ctx context.Context, name string, a arguments) (*mcp.CallToolResult, error) {
@@ -190,5 +190,5 @@ func (d *Door) mutate(ctx context.Context, name string, a arguments) (*mcp.CallT
 	if r.Status == string(abi.StatusSkippedReadOnly) {
 		text += ": this memory is read-only, nothing has changed"
 	}
-	return answered(text, fields), nil
+	return textResult(text, fields), nil
 }

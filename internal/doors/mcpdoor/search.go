@@ -43,7 +43,7 @@ func (d *Door) search(ctx context.Context, a arguments) (*mcp.CallToolResult, er
 		f.text = "Memory has nothing on this."
 	}
 	fields["items"], fields["items_left_out"] = fitting(f.items, f.text)
-	result := answered(f.text, fields)
+	result := textResult(f.text, fields)
 	delete(fields, "message") // it would repeat the context
 	result.Meta = f.meta
 	return result, nil

@@ -71,8 +71,8 @@ type Box struct {
 const (
 	// suffix ends the name of a file that holds an event. Files are written under other names first.
 	suffix = ".json"
-	// asideFolder holds the events that no slot will accept, each with a text that says why.
-	asideFolder = "aside"
+	// setAsideFolder holds the events that no slot will accept, each with a text that says why.
+	setAsideFolder = "aside"
 	// reasonSuffix ends the name of that text.
 	reasonSuffix = ".reason.txt"
 	// maxFile bounds an event's file, in bytes. An event that a slot accepts is smaller.
@@ -163,7 +163,7 @@ func Count(folder string) (waiting, aside int) {
 	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil || entry.IsDir() || !isEvent(entry.Name()):
-		case filepath.Base(filepath.Dir(path)) == asideFolder:
+		case filepath.Base(filepath.Dir(path)) == setAsideFolder:
 			aside++
 		default:
 			waiting++
@@ -266,7 +266,7 @@ func (b *Box) remove(name string) error {
 
 // putAside moves an event that no slot will accept out of the way of the others, with the reason.
 func (b *Box) putAside(name string, reason error) error {
-	dir := filepath.Join(b.dir, asideFolder)
+	dir := filepath.Join(b.dir, setAsideFolder)
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, suffix)+reasonSuffix),

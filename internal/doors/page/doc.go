@@ -1,7 +1,7 @@
 // Package page is the page that shows a slot in a browser: its files, and who may use it.
 //
 // The page is built from the HTTP API alone: what it can do, a client can do. Its files hold nothing of memory and are
-// served without a token. Where the slot has a token, the page is opened by a link that works once:
+// served without a token. If the slot has a token, the page is opened by a link that works once:
 //
 //	http://127.0.0.1:7077/page/#code=KX4...
 //

@@ -213,7 +213,7 @@ func TestAPublicURLThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestAPublicURLOpensNothingWithoutAToken: its origin counts only where a proxy is served at all.
+// TestAPublicURLOpensNothingWithoutAToken: its origin counts only if requests from a proxy are served at all.
 func TestAPublicURLOpensNothingWithoutAToken(t *testing.T) {
 	s, _ := newServer(t, untouchable(t), func(o *server.Options) { o.PublicURL = "https://mem.example.com" })
 	w := ask(s.Handler(), "GET", wire.PathMode, "", "Origin", "https://mem.example.com")

@@ -147,7 +147,7 @@ func nativeText(n abi.NativeDecl) string {
 	return text + onlyWith(n.Pointer, n.Equals)
 }
 
-// onlyWith names the setting with which a declaration counts; "" where it always does.
+// onlyWith names the setting with which a declaration counts; "" if it always counts.
 func onlyWith(pointer string, equals abi.Raw) string {
 	switch {
 	case len(equals) > 0:

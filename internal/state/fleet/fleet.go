@@ -167,30 +167,30 @@ type List struct {
 
 // Together is a [state.Store] that reads several records in one round trip.
 type Together interface {
-	// ReadTogether reads records, whose values are nil for absent ones, and then the first state.DefaultLimit records of
-	// a list, which may be nil. None is read before an earlier one, but a commit may happen between two of them.
+	// ReadTogether reads records, whose values are nil for absent ones, and then the first state.DefaultLimit records
+	// of a list, which may be nil. None is read before an earlier one, but a commit may happen between two of them.
 	ReadTogether(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue, err error)
 }
 
-// Look reads facts that other hosts may change, and returns their values, nil for an absent one. If one process owns
+// Read reads facts that other hosts may change, and returns their values, nil for an absent one. If one process owns
 // the store it reads nothing and returns nil, because that process already knows the facts.
-func (f *Fleet) Look(ctx context.Context, facts ...Ref) ([][]byte, error) {
-	values, _, err := f.LookAhead(ctx, facts, nil)
+func (f *Fleet) Read(ctx context.Context, facts ...Ref) ([][]byte, error) {
+	values, _, err := f.ReadAhead(ctx, facts, nil)
 	return values, err
 }
 
-// LookAhead is Look for more than facts: records that an operation needs soon, and the first state.DefaultLimit records
+// ReadAhead is Look for more than facts: records that an operation needs soon, and the first state.DefaultLimit records
 // of a list, which may be nil. They come in the same round trip.
-func (f *Fleet) LookAhead(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue,
+func (f *Fleet) ReadAhead(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue,
 	err error) {
 	if f.sessions == nil {
 		return nil, nil, nil
 	}
-	return f.together(ctx, refs, list)
+	return f.readTogether(ctx, refs, list)
 }
 
-// together reads records in their order, and then a list: in one round trip if the store supports that.
-func (f *Fleet) together(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue,
+// readTogether reads records in their order, and then a list: in one round trip if the store supports that.
+func (f *Fleet) readTogether(ctx context.Context, refs []Ref, list *List) (values [][]byte, listed []state.KeyValue,
 	err error) {
 	if s, ok := f.store.(Together); ok {
 		return s.ReadTogether(ctx, refs, list)
@@ -337,7 +337,7 @@ func (f *Fleet) TryBegin(ctx context.Context, scope []byte) (*Lock, error) {
 // lock cannot be taken.
 func (f *Fleet) read(ctx context.Context, scope []byte, facts, ahead []Ref) (*Lock, error) {
 	t := &Lock{fleet: f, scope: slices.Clone(scope), refs: facts, self: f.sessions.Self()}
-	values, _, err := f.together(ctx, slices.Concat([]Ref{{TableLocks, t.scope}}, facts, ahead), nil)
+	values, _, err := f.readTogether(ctx, slices.Concat([]Ref{{TableLocks, t.scope}}, facts, ahead), nil)
 	if err != nil {
 		return nil, err
 	}

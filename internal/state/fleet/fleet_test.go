@@ -187,7 +187,7 @@ func TestOneProcessNeedsNoRecords(t *testing.T) {
 	lock, err := fleet.New(store, nil).Begin(t.Context(), scope, mode)
 	require.NoError(t, err)
 	require.Nil(t, lock.Facts)
-	facts, err := fleet.New(store, nil).Look(t.Context(), mode)
+	facts, err := fleet.New(store, nil).Read(t.Context(), mode)
 	require.NoError(t, err)
 	require.Nil(t, facts)
 	var b state.Batch

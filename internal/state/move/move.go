@@ -78,7 +78,7 @@ const (
 func Move(ctx context.Context, from, to Side, o Options) (r Result, err error) {
 	leave := func(t state.Table) bool { return t == tableMove || o.Leave(t) }
 	closed := Check(ctx, from.Store)
-	had, err := begun(ctx, to, leave)
+	had, err := readProgress(ctx, to, leave)
 	if closed != nil && (err != nil || had.From != from.Name || !closedFor(ctx, from.Store, to.Name)) {
 		return r, closed // otherwise an attempt ended between the two notes
 	}
@@ -144,8 +144,8 @@ func Move(ctx context.Context, from, to Side, o Options) (r Result, err error) {
 	return r, flush(true)
 }
 
-// begun returns how far an earlier attempt got. Without one the store must be empty.
-func begun(ctx context.Context, to Side, leave func(state.Table) bool) (p progress, err error) {
+// readProgress returns how far an earlier attempt got. Without one the store must be empty.
+func readProgress(ctx context.Context, to Side, leave func(state.Table) bool) (p progress, err error) {
 	stored, err := to.Store.Record(ctx, tableMove, keyFrom)
 	if err != nil {
 		return p, err

@@ -23,7 +23,7 @@ func Leave(t testing.TB) {
 	}
 }
 
-// Tests reports whether tests are to be short: all sizes but the long one.
+// Tests reports whether tests should be short, as they are unless TESTS=long.
 func Tests() bool {
 	return testing.Short() || Race || os.Getenv("TESTS") != "long"
 }

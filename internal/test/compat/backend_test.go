@@ -23,7 +23,7 @@ type request struct {
 
 // backend answers native calls in the process, by a fake: it is for host.Options.Intercept.
 type backend struct {
-	// handler is nil where the provider makes no native calls.
+	// handler is nil if the provider makes no native calls.
 	handler http.Handler
 
 	clockMu sync.Mutex

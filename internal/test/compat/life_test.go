@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/internal/test/testcache"
 )
 
-// expectedContents lists what a later release must still find in a data folder. It is stored beside the folder, in the
+// expectedContents lists what a later release must still find in a data folder. It is stored next to the folder, in the
 // JSON of the release that made it.
 type expectedContents struct {
 	Provider string          `json:"provider"`
@@ -154,7 +154,7 @@ func live(t *testing.T, u providerSetup, wasm []byte, dir, cassette string) *exp
 	return told
 }
 
-// ready waits until a scope is ready, where its provider can tell.
+// ready waits until a scope is ready, if its provider can tell.
 func ready(t *testing.T, s *host.Slot, scope abi.MemoryScope) {
 	t.Helper()
 	answer, err := s.Readiness(t.Context(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 20000})

@@ -30,14 +30,14 @@ type providerSetup struct {
 	// provider and module are names; module is also that of the module's file.
 	provider, module string
 	block            string
-	// backend makes what answers at backendURL; nil where the provider needs nothing.
+	// backend makes the server at backendURL; nil if the provider needs none.
 	backend func(now func() time.Time) http.Handler
 	// kit is what the conformance kit needs to know besides the provider.
 	kit conformance.Target
 }
 
-// setUps are one for each provider, and some more where a provider works in two ways. A release that has no module or
-// no data folder for one is not tested with it.
+// setUps has one for each provider, and a second one for a provider that works in two ways. A release that has no
+// module or no data folder for one is not tested with it.
 func setUps(t testing.TB) []providerSetup {
 	t.Helper()
 	oracle, err := demo.Oracle()

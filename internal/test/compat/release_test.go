@@ -59,7 +59,7 @@ func (r release) files(t testing.TB, folder, end string) map[string]string {
 	return byName
 }
 
-// module reads a module; nil where the release has none of that name.
+// module reads a module; nil if the release has none of that name.
 func (r release) module(t testing.TB, name string) []byte {
 	t.Helper()
 	path := r.path("modules", name+".wasm.gz")
@@ -69,7 +69,7 @@ func (r release) module(t testing.TB, name string) []byte {
 	return unzipped(t, path)
 }
 
-// life unpacks a data folder into dir, and reads what is known of it. Nil where the release has none of that name.
+// life unpacks a data folder into dir, and reads the list of its contents. Nil if the release has none of that name.
 func (r release) life(t testing.TB, name, dir string) *expectedContents {
 	t.Helper()
 	path := r.path("lives", name+".tar.gz")

@@ -38,7 +38,7 @@ type Server struct {
 // nobody is the user that runs the server when the tests run as root: PostgreSQL refuses root.
 const nobody = 65534
 
-// Start makes a database cluster and starts its server. The test is skipped, with the reason, where no PostgreSQL is
+// Start makes a database cluster and starts its server. The test is skipped, with the reason, if no PostgreSQL is
 // installed.
 func Start(t testing.TB) *Server {
 	t.Helper()
@@ -98,7 +98,7 @@ func (s *Server) makeData() {
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
 	s.copyFiles(s.data(), filepath.Join(unfinished, "data"))
-	_ = os.Rename(filepath.Join(unfinished, "data"), kept) // fails where another test was first
+	_ = os.Rename(filepath.Join(unfinished, "data"), kept) // fails if another test was first
 }
 
 var initdbOptions = []string{"-U", "memhost", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync",

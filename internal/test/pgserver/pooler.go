@@ -33,7 +33,7 @@ type Pooler struct {
 }
 
 // Pooler starts PgBouncer in front of the server, with its defaults but for the pool mode and the settings given, such
-// as "ignore_startup_parameters = search_path". The test is skipped, with the reason, where PgBouncer is not installed.
+// as "ignore_startup_parameters = search_path". The test is skipped, with the reason, if PgBouncer is not installed.
 func (s *Server) Pooler(t testing.TB, mode string, settings ...string) *Pooler {
 	t.Helper()
 	program, err := findPgBouncer()

@@ -58,14 +58,15 @@ type Signature struct {
 	Name, Issuer string
 	// Version2 makes an entry as version 2 of Rekor, whose time comes from the clock.
 	Version2 bool
-	// Seen is when log and clock saw it, Made where it is zero. The certificate is valid from a minute before Made to
+	// Seen is when log and clock saw it; if it is zero, Made. The certificate is valid from a minute before Made to
 	// nine after it.
 	Seen time.Time
 	// Wrong is what is not as it should be.
 	Wrong Wrong
 }
 
-// Wrong changes parts of a signature before they are signed, where they are signed. What is nil changes nothing.
+// Wrong has functions that change parts of a signature, before signing if the part is signed. Nil functions change
+// nothing.
 type Wrong struct {
 	Curve       elliptic.Curve             // of the signer's key, in place of P-256
 	Certificate func(*x509.Certificate)    // the signer's

@@ -24,8 +24,8 @@ const maxAge = 7 * 24 * time.Hour
 
 var home, work string
 
-// Run runs a package's tests with the cache: func TestMain(m *testing.M) { testcache.Run(m) }. Where the user has no
-// cache folder, the tests have one of their own, which is removed at the end.
+// Run runs a package's tests with the cache: func TestMain(m *testing.M) { testcache.Run(m) }. If the user has no cache
+// folder, the tests have their own one, which is removed at the end.
 func Run(m *testing.M) {
 	remove, err := Open()
 	if err == nil {

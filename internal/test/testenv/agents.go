@@ -32,7 +32,7 @@ func OpenCode(t testing.TB) (program string) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("npm has installed no opencode for this platform in %s: %v", dir, err)
 	}
-	return found[len(found)-1] // where there are two, the one for older processors
+	return found[len(found)-1] // if there are two, the one for older processors
 }
 
 // Agents gives the programs of Claude Code and Codex, installed from npm into the cache folder (0.8 GB). They are for

@@ -21,7 +21,8 @@ type Backend struct {
 
 // Secret of a configuration block.
 type Secret struct {
-	// Variable is the environment variable that the printed configuration names, Origin where the secret may go.
+	// Variable is the environment variable that the printed configuration names, Origin the server to which the secret
+	// may be sent.
 	Variable, Value, Origin string
 }
 

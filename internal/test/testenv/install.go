@@ -41,7 +41,7 @@ func (e *Env) installed(name, recipe string, fill func(dir string) error) (strin
 	return dir, os.WriteFile(done, []byte(recipe), 0o644)
 }
 
-// tool finds a program, or installs the Debian packages that bring it, where this process may. The error names program
+// tool finds a program, or installs the Debian packages that contain it, if this process may. The error names program
 // and packages.
 func (e *Env) tool(ctx context.Context, program string, packages ...string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {

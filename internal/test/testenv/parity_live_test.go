@@ -244,7 +244,7 @@ func loadConversation(t *testing.T) conversation {
 	return conversationOf(t, 12)
 }
 
-// conversationOf is loadConversation, where a question made of what was said has at most so many words.
+// conversationOf is loadConversation with questions of at most so many words of the conversation.
 func conversationOf(t *testing.T, most int) conversation {
 	t.Helper()
 	var talk conversation

@@ -55,7 +55,7 @@ func (p *process) run(out *os.File, started chan<- error) {
 // killGroup kills what is left of a process's group.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-// tryLock takes the file's lock, or fails at once where another process has it.
+// tryLock takes the file's lock, or fails at once if another process has it.
 func tryLock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

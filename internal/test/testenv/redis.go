@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// startRedis starts a Redis, which keeps its data on disk where the run's folder stays, and gives its port. The program
-// is the system's, or Debian's package unpacked into the cache.
+// startRedis starts a Redis and returns its port. It keeps its data on disk if the run's folder stays. The program is
+// the system's, or Debian's package unpacked into the cache.
 func (e *Env) startRedis(ctx context.Context) (int, error) {
 	var env []string
 	program, err := exec.LookPath("redis-server")

@@ -20,13 +20,13 @@ func Echo() []byte { return echo }
 //go:embed */*.wasm
 var all embed.FS
 
-// ProbeExtism is the probe as a module for Extism. Nil where it has not been built.
+// ProbeExtism is the probe as a module for Extism. Nil if it has not been built.
 func ProbeExtism() []byte { return built("probe_extism") }
 
-// EchoExtism is the echo as a module for Extism; its retrieve finds nothing. Nil where it has not been built.
+// EchoExtism is the echo as a module for Extism; its retrieve finds nothing. Nil if it has not been built.
 func EchoExtism() []byte { return built("echo_extism") }
 
-// Wrong is the module of the providers "wrong" and "wrong_control": right, unless its block names a fault. Nil where it
+// Wrong is the module of the providers "wrong" and "wrong_control": right, unless its block names a fault. Nil if it
 // has not been built.
 func Wrong() []byte { return built("wrong") }
 

@@ -11,7 +11,7 @@ import (
 
 // Decode reads one JSON value into the struct that x points to, over whatever it held: see abi.Decodable.
 //
-// Errors: invalid_argument, with the path of the field. Where the input is not JSON, the error is the decoder's.
+// Errors: invalid_argument, with the path of the field. If the input is not JSON, the error is the decoder's.
 func Decode(d *wirejson.Decoder, m abi.Mode, x any) error {
 	r := reader{d, m}
 	err := r.structure(reflect.ValueOf(x).Elem())
@@ -46,7 +46,7 @@ func in(part string, err error) error {
 	return &fieldError{part + between + e.text, true}
 }
 
-// keyPath is a key as part of a path: as it is when it reads like a field, else quoted.
+// keyPath returns a key as part of a path: unchanged if it looks like a field's name, otherwise quoted.
 func keyPath(key string) string {
 	const longest = 64
 	if len(key) > longest {

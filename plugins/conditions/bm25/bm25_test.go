@@ -35,8 +35,8 @@ func newHost(t test, config string) *sdktest.Host {
 	return sdktest.New(t, sdktest.Options{Provider: "bm25", Config: config, Manifest: manifest})
 }
 
-// said is an event with one message for each text; minute orders the events in time.
-func said(id string, minute int, texts ...string) *abi.MemoryEvent {
+// testEvent is an event with one message for each text; minute orders the events in time.
+func testEvent(id string, minute int, texts ...string) *abi.MemoryEvent {
 	at := time.Date(2026, 1, 12, 9, 0, 0, 0, time.UTC).Add(time.Duration(minute) * time.Minute)
 	e := &abi.MemoryEvent{EventID: id, RunID: "run", UserID: "mara", SessionID: "s1", TurnID: "t-" + id,
 		Timestamp: at.Format(time.RFC3339)}
@@ -187,7 +187,7 @@ func TestScoresAreThoseOfAnotherImplementation(t *testing.T) {
 		for n := range rapid.IntRange(1, 40).Draw(t, "events") {
 			text := strings.Join(rapid.SliceOfN(word, 1, 12).Draw(t, "words"),
 				rapid.SampledFrom([]string{" ", ", "}).Draw(t, "between"))
-			record(t, h, said(fmt.Sprint("e", n), n, text))
+			record(t, h, testEvent(fmt.Sprint("e", n), n, text))
 			documents = append(documents, "Mara: "+text)
 		}
 		query := strings.Join(rapid.SliceOfN(word, 1, 10).Draw(t, "query"), " ")
@@ -223,8 +223,8 @@ func TestOrderAndBudgets(t *testing.T) {
 	for order, want := range map[string][]string{"relevant": {"green tea, black tea", "tea for two people at the lake"},
 		"time": {"tea for two people at the lake", "green tea, black tea"}} {
 		h := newHost(t, `{"order":"`+order+`"}`)
-		record(t, h, said("e1", 1, "tea for two people at the lake"), said("e2", 2, "green tea, black tea"),
-			said("e3", 3, "a cat", "milk"))
+		record(t, h, testEvent("e1", 1, "tea for two people at the lake"), testEvent("e2", 2, "green tea, black tea"),
+			testEvent("e3", 3, "a cat", "milk"))
 		r := find(t, h, "tea", nil)
 		assert.Equal(t, want, lines(r))
 		assert.Equal(t, "e2", r.Evidence[0].SourceEventIDs[0], "evidence is best first")
@@ -243,7 +243,7 @@ func TestOrderAndBudgets(t *testing.T) {
 
 func TestAsOfLeavesOutWhatWasSaidLater(t *testing.T) {
 	h := newHost(t, `{}`)
-	record(t, h, said("e1", 1, "tea"), said("e2", 20, "tea tea"))
+	record(t, h, testEvent("e1", 1, "tea"), testEvent("e2", 20, "tea tea"))
 	r := find(t, h, "tea", func(q *abi.RetrieveRequest) { q.AsOf = "2026-01-12T09:10:00Z" })
 	assert.Equal(t, []string{"tea"}, lines(r))
 	assert.Equal(t, "native", r.Trace.AsOfMode)
@@ -251,20 +251,20 @@ func TestAsOfLeavesOutWhatWasSaidLater(t *testing.T) {
 
 func TestARepeatedEventAndAnEmptyOne(t *testing.T) {
 	h := newHost(t, `{}`)
-	first := record(t, h, said("e1", 1, "tea", "cake"))
+	first := record(t, h, testEvent("e1", 1, "tea", "cake"))
 	assert.Equal(t, []string{"message#1", "message#2"}, first.NativeIDs)
 	before := h.Keys(scope)
-	again := record(t, h, said("e1", 1, "tea", "cake"))
+	again := record(t, h, testEvent("e1", 1, "tea", "cake"))
 	assert.True(t, again.Duplicate)
 	assert.Equal(t, first.NativeIDs, again.NativeIDs)
 	assert.Equal(t, before, h.Keys(scope))
-	_, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent, said("e1", 1, "coffee"))
+	_, err := sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent, testEvent("e1", 1, "coffee"))
 	assert.Equal(t, abi.CodeConflict, abi.CodeOf(err))
-	assert.Equal(t, abi.StatusNotRetained, record(t, h, said("e2", 2, " ")).Status)
+	assert.Equal(t, abi.StatusNotRetained, record(t, h, testEvent("e2", 2, " ")).Status)
 	f, err := sdktest.Do(h, abi.OpFindEvent, scope, findEvent, &abi.FindEventRequest{EventID: "e1"})
 	require.NoError(t, err)
 	assert.Equal(t, "present", f.Found)
-	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*said("e1", 1, "coffee"), *said("e3", 3, "coffee")}}
+	batch := &abi.EventBatch{Events: []abi.MemoryEvent{*testEvent("e1", 1, "coffee"), *testEvent("e3", 3, "coffee")}}
 	receipts, err := sdktest.Do(h, abi.OpRecordEvents, scope, recordEvents, batch)
 	require.NoError(t, err)
 	assert.Equal(t, abi.CodeConflict, abi.CodeOf(receipts.Receipts[0].Error))
@@ -274,8 +274,8 @@ func TestARepeatedEventAndAnEmptyOne(t *testing.T) {
 	assert.EqualValues(t, 3, inventory.Kinds[0].Count)
 }
 
-// TestMessagesNearEachOtherAreReadAtOnce: the number of reads does not grow with the messages of a retrieval if these are
-// close together in the log, and messages between them that are not shown are not read in large numbers.
+// TestMessagesNearEachOtherAreReadAtOnce: the number of reads does not grow with the messages of a retrieval if these
+// are close together in the log, and messages between them that are not shown are not read in large numbers.
 func TestMessagesNearEachOtherAreReadAtOnce(t *testing.T) {
 	for _, provider := range []string{"bm25", "recall"} {
 		h := newHost(t, `{}`)
@@ -285,7 +285,7 @@ func TestMessagesNearEachOtherAreReadAtOnce(t *testing.T) {
 			if n < 30 || n%100 == 0 {
 				text = "tea"
 			}
-			record(t, h, said(fmt.Sprint("e", n), n, fmt.Sprint(text, " number ", n)))
+			record(t, h, testEvent(fmt.Sprint("e", n), n, fmt.Sprint(text, " number ", n)))
 		}
 		reads, bytes := h.Reads, h.ValueBytes
 		r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "tea", Scope: scope,
@@ -306,7 +306,7 @@ func TestBlocks(t *testing.T) {
 		before := h.ValueBytes
 		for n := from; n < to; n++ {
 			text := fmt.Sprintf("tea number %d", n)
-			record(t, h, said(fmt.Sprint("e", n), n, text))
+			record(t, h, testEvent(fmt.Sprint("e", n), n, text))
 			documents = append(documents, "Mara: "+text)
 		}
 		return h.ValueBytes - before
@@ -326,7 +326,7 @@ func TestAScopeIsReadyKeepsItsEventsAndForgetsThemWithAReset(t *testing.T) {
 	setup, err := sdktest.Do(h, abi.OpSetupScope, scope, setupScope, &abi.Empty{})
 	require.NoError(t, err)
 	assert.True(t, setup.Ready)
-	record(t, h, said("e1", 0, "green tea"))
+	record(t, h, testEvent("e1", 0, "green tea"))
 	ready, err := sdktest.Do(h, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{})
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessReady, ready.Status)

@@ -6,10 +6,10 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// ownItems is the default number of messages, mostItems the maximum.
+// defaultItems is the default number of messages, maxItems the maximum.
 const (
-	ownItems  = 100
-	mostItems = 10_000
+	defaultItems = 100
+	maxItems     = 10_000
 )
 
 // settings is the config block.
@@ -19,8 +19,8 @@ type settings struct {
 	recall bool
 	// byTime shows the oldest message first, instead of the best.
 	byTime bool
-	// maxItems and maxTokens bound every retrieval in addition to the request's budget. maxTokens 0: no bound of its
-	// own. maxItems 0: only max_tokens bounds the number, or mostItems if that is not set.
+	// maxItems and maxTokens bound every retrieval in addition to the request's budget. maxTokens 0: no such bound.
+	// maxItems 0: only max_tokens bounds the number, or the constant maxItems if that is not set.
 	maxItems, maxTokens int64
 	// embedder is nil if none is configured: messages are then found by words only.
 	embedder *embedder
@@ -48,7 +48,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			"provider hybrid ranks by words and by vectors")
 	}
 	if s.maxItems == 0 && config.Profile == abi.ProfileSourceDesign {
-		s.maxItems = ownItems
+		s.maxItems = defaultItems
 	}
 	s.byTime = order == "time"
 	return s, nil
@@ -62,9 +62,9 @@ func (s *settings) budget(b abi.ContextBudget) abi.ContextBudget {
 	most := s.maxItems
 	switch {
 	case most == 0 && b.MaxTokens == nil:
-		most = ownItems
+		most = defaultItems
 	case most == 0:
-		most = mostItems
+		most = maxItems
 	}
 	if b.MaxItems == nil || *b.MaxItems > most {
 		b.MaxItems = &most

@@ -42,9 +42,9 @@ func parseEmbedder(block abi.Raw, secrets []string) (*embedder, error) {
 }
 
 // embed returns a vector for each text. All have the same number of components. A request that the endpoint refuses is
-// sent once more with shorter texts: a model reads so many tokens and no more.
+// sent once more with shorter texts, because a model accepts a limited number of tokens.
 //
-// Errors: what the way there answers; by the server's status (chat.Refusal); backend for an answer without vectors.
+// Errors: those of the host call; by the server's status (chat.Refusal); backend for an answer without vectors.
 func (e *embedder) embed(c *sdk.Call, texts []string) ([][]float32, error) {
 	vectors, err := e.send(c, texts, textBytes)
 	if chat.IsFinal(err) && slices.ContainsFunc(texts, func(t string) bool { return len(t) > shortBytes }) {
@@ -139,14 +139,14 @@ func (e *embedder) health(c *sdk.Call, h *abi.BackendHealth) {
 // embedderFailed is the warning for an error of the endpoint.
 func embedderFailed(err error) string {
 	e := abi.AsError(err)
-	said := "embedder_failed: " + string(e.Code) + ": " + e.Message
+	warning := "embedder_failed: " + string(e.Code) + ": " + e.Message
 	switch e.Code {
 	case abi.CodeUnauthenticated:
-		said += " (is embedder.api_key right?)"
+		warning += " (is embedder.api_key right?)"
 	case abi.CodeNotFound:
-		said += " (embedder.base_url is the part before /embeddings; is embedder.model served there?)"
+		warning += " (embedder.base_url is the part before /embeddings; is embedder.model served there?)"
 	}
-	return said
+	return warning
 }
 
 // vectorState is the value of the key embedder: the model whose vectors are in the log.
@@ -181,8 +181,9 @@ const (
 	vectorLog   = "vectors"
 )
 
-// embed gives vectors to messages that have none, the oldest first: those of this operation, and those of earlier ones
-// that came before the embedder or failed. It stops at the first failure, and when half of the operation's time is over.
+// embed computes vectors for messages without one, oldest first: those of this operation, and those of earlier ones,
+// which were recorded before the embedder was configured or while it failed. It stops at the first failure, or when
+// half of the operation's time has passed.
 func (w *writer) embed() error {
 	e := w.settings.embedder
 	if e == nil || !w.changed {
@@ -192,7 +193,7 @@ func (w *writer) embed() error {
 	if v.model != e.model {
 		v.restart(w.State, e.model, 0)
 	}
-	for n := 0; n < requestsAtOnce && v.done < w.held.messages && w.OK(); n++ {
+	for n := 0; n < requestsAtOnce && v.done < w.stored.messages && w.OK(); n++ {
 		if n > 0 && w.Remaining() < start/2 {
 			break
 		}
@@ -212,7 +213,7 @@ func (v *vectorState) restart(s *state.State, model string, dimensions int64) {
 
 // embedSome embeds the next messages, in one request.
 func (w *writer) embedSome(e *embedder, v *vectorState) error {
-	last := min(v.done+textsAtOnce, w.held.messages)
+	last := min(v.done+textsAtOnce, w.stored.messages)
 	var texts []string
 	var held []bool
 	for entry := range w.Entries(messageLog, v.done+1, last) {
@@ -243,15 +244,15 @@ func (w *writer) embedSome(e *embedder, v *vectorState) error {
 			w.Append(vectorLog, []byte{0})
 			continue
 		}
-		w.Append(vectorLog, packed(vectors[0]))
+		w.Append(vectorLog, packVector(vectors[0]))
 		vectors = vectors[1:]
 	}
 	v.done = last
 	return nil
 }
 
-// packed encodes a vector for the log.
-func packed(v []float32) []byte {
+// packVector encodes a vector for the log.
+func packVector(v []float32) []byte {
 	largest := float32(0)
 	for _, x := range v {
 		largest = max(largest, x, -x)
@@ -267,7 +268,7 @@ func packed(v []float32) []byte {
 // forgetVectors drops the vectors of messages.
 func (w *writer) forgetVectors(doomed map[int64]bool) {
 	var kept [][]byte
-	for entry := range w.Entries(vectorLog, 1, w.held.messages) {
+	for entry := range w.Entries(vectorLog, 1, w.stored.messages) {
 		data := []byte{0}
 		if !doomed[entry.Seq] {
 			data = append([]byte(nil), entry.Data...)

@@ -19,7 +19,7 @@ import (
 
 const endpoint = `"embedder":{"base_url":"http://127.0.0.1:1/v1","model":"stub","api_key":{"secret":"K"}}`
 
-// embedding is a provider with an embedder, whose stub gives vectors by meanings: see means.
+// embedding is a provider with an embedder. The stub's vectors depend on a text's meaning: see means.
 type embedding struct {
 	*sdktest.Host
 	stub *llm.Server
@@ -56,14 +56,14 @@ func (e *embedding) down(t test) {
 }
 
 func (e *embedding) ask(t test, query string, change func(*abi.RetrieveRequest)) *abi.RetrieveResult {
-	return recalled(t, e.Host, query, change)
+	return mustRetrieve(t, e.Host, query, change)
 }
 
 func TestAnEmbedderFindsWhatSharesNoWord(t *testing.T) {
 	for _, provider := range []string{"hybrid", "recall"} {
 		e := newEmbedding(t, provider, `{`+endpoint+`}`)
 		songs(t, e.Host)
-		record(t, e.Host, said("ship", 100, "The vessel leaves at noon."), said("late", 200, "Good night."))
+		record(t, e.Host, testEvent("ship", 100, "The vessel leaves at noon."), testEvent("late", 200, "Good night."))
 		result := e.ask(t, "boat", tokens(100))
 		assert.Equal(t, "message#121", result.Evidence[0].NativeID, provider)
 		assert.Equal(t, abi.ResultResults, result.Trace.ResultState)
@@ -73,8 +73,8 @@ func TestAnEmbedderFindsWhatSharesNoWord(t *testing.T) {
 		plain := newRecall(t)
 		if provider == "recall" {
 			songs(t, plain)
-			record(t, plain, said("ship", 100, "The vessel leaves at noon."), said("late", 200, "Good night."))
-			assert.Nil(t, recalled(t, plain, "boat", tokens(100)).Evidence[0].Score, "words alone do not find it")
+			record(t, plain, testEvent("ship", 100, "The vessel leaves at noon."), testEvent("late", 200, "Good night."))
+			assert.Nil(t, mustRetrieve(t, plain, "boat", tokens(100)).Evidence[0].Score, "words alone do not find it")
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestVectorsKeepTheirDirection(t *testing.T) {
 	e := newHybrid(t)
 	texts := []string{"green tea", "a harbour in the north", "tea and harbour", "songs"}
 	for i, text := range texts {
-		record(t, e.Host, said(fmt.Sprint("e", i), i, text))
+		record(t, e.Host, testEvent(fmt.Sprint("e", i), i, text))
 	}
 	query := llm.Embed("Mara: tea and harbour", 1024)
 	s := stateOf(e)
@@ -105,7 +105,7 @@ func TestVectorsKeepTheirDirection(t *testing.T) {
 		assert.InDelta(t, want, x.score, 0.01)
 	}
 	require.NoError(t, s.Err())
-	assert.Len(t, packed(query), 1025, "a byte for each component")
+	assert.Len(t, packVector(query), 1025, "a byte for each component")
 }
 
 func TestATurnIsStoredThoughTheEmbedderFails(t *testing.T) {
@@ -116,7 +116,7 @@ func TestATurnIsStoredThoughTheEmbedderFails(t *testing.T) {
 			e := newHybrid(t)
 			fault.Purpose = "embeddings"
 			require.NoError(t, e.stub.Fail(fault))
-			receipt := record(t, e.Host, said("e1", 1, "The vessel leaves at noon."))
+			receipt := record(t, e.Host, testEvent("e1", 1, "The vessel leaves at noon."))
 			assert.Equal(t, abi.StatusCommitted, receipt.Status)
 			require.Len(t, receipt.Warnings, 1)
 			assert.Contains(t, receipt.Warnings[0], "embedder_failed: ")
@@ -132,7 +132,7 @@ func TestATurnIsStoredThoughTheEmbedderFails(t *testing.T) {
 			assert.Equal(t, abi.HealthDegraded, well.Status)
 
 			e.stub.ClearFaults()
-			assert.Empty(t, record(t, e.Host, said("e2", 2, "Good night.")).Warnings, "the next turn embeds both")
+			assert.Empty(t, record(t, e.Host, testEvent("e2", 2, "Good night.")).Warnings, "the next turn embeds both")
 			ready, err = sdktest.Do(e.Host, abi.OpReadiness, scope, readiness, &abi.ReadinessMarkers{})
 			require.NoError(t, err)
 			assert.Equal(t, abi.ReadinessReady, ready.Status)
@@ -146,7 +146,7 @@ func TestATurnIsStoredThoughTheEmbedderFails(t *testing.T) {
 
 func TestARetrievalWithoutTheEmbedderSaysSo(t *testing.T) {
 	e := newHybrid(t)
-	record(t, e.Host, said("e1", 1, "The vessel leaves at noon."), said("e2", 2, "Good night."))
+	record(t, e.Host, testEvent("e1", 1, "The vessel leaves at noon."), testEvent("e2", 2, "Good night."))
 	e.down(t)
 	result := e.ask(t, "noon", nil)
 	assert.Equal(t, []string{"The vessel leaves at noon."}, lines(result))
@@ -159,13 +159,13 @@ func TestABatchIsEmbeddedInFewCalls(t *testing.T) {
 	e := newHybrid(t)
 	batch := new(abi.EventBatch)
 	for i := range 50 {
-		batch.Events = append(batch.Events, *said(fmt.Sprint("e", i), i, "tea", "coffee"))
+		batch.Events = append(batch.Events, *testEvent(fmt.Sprint("e", i), i, "tea", "coffee"))
 	}
 	_, err := sdktest.Do(e.Host, abi.OpRecordEvents, scope, recordEvents, batch)
 	require.NoError(t, err)
 	assert.Len(t, e.Sent, 4, "100 messages, 32 in a call")
 	e.down(t)
-	batch.Events = []abi.MemoryEvent{*said("e0", 0, "tea", "coffee"), *said("e50", 50, "milk")}
+	batch.Events = []abi.MemoryEvent{*testEvent("e0", 0, "tea", "coffee"), *testEvent("e50", 50, "milk")}
 	receipts, err := sdktest.Do(e.Host, abi.OpRecordEvents, scope, recordEvents, batch)
 	require.NoError(t, err)
 	assert.NotContains(t, strings.Join(receipts.Receipts[0].Receipt.Warnings, " "), "embedder_failed", "a duplicate has its vectors")
@@ -177,7 +177,7 @@ func TestABatchIsEmbeddedInFewCalls(t *testing.T) {
 func TestAMemoryThatIsOlderThanItsEmbedder(t *testing.T) {
 	e := newEmbedding(t, "recall", `{}`)
 	for i := range 700 {
-		record(t, e.Host, said(fmt.Sprint("e", i), i, fmt.Sprint("Song number ", i)))
+		record(t, e.Host, testEvent(fmt.Sprint("e", i), i, fmt.Sprint("Song number ", i)))
 	}
 	assert.Empty(t, e.Sent, "nothing is asked without an embedder")
 	configure := func(model string) {
@@ -185,10 +185,10 @@ func TestAMemoryThatIsOlderThanItsEmbedder(t *testing.T) {
 		e.Reframe(e.Frame) // a new instance
 	}
 	configure("one")
-	record(t, e.Host, said("f1", 800, "The vessel leaves at noon."))
+	record(t, e.Host, testEvent("f1", 800, "The vessel leaves at noon."))
 	assert.Len(t, e.Sent, requestsAtOnce)
 	assert.Equal(t, "640", string(e.ask(t, "boat", nil).Trace.Details["messages_embedded"]))
-	record(t, e.Host, said("f2", 801, "Good night."))
+	record(t, e.Host, testEvent("f2", 801, "Good night."))
 	result := e.ask(t, "boat", tokens(100))
 	assert.Equal(t, "702", string(result.Trace.Details["messages_embedded"]))
 	assert.Equal(t, "message#701", result.Evidence[0].NativeID)
@@ -198,13 +198,13 @@ func TestAMemoryThatIsOlderThanItsEmbedder(t *testing.T) {
 	result = e.ask(t, "boat", tokens(100))
 	assert.Len(t, e.Sent, sent, "vectors of another model are not compared")
 	assert.Contains(t, result.Trace.Warnings[0], "not_embedded: 702 of 702")
-	record(t, e.Host, said("f3", 802, "Good morning."))
+	record(t, e.Host, testEvent("f3", 802, "Good morning."))
 	assert.Len(t, e.Sent, sent+requestsAtOnce)
 }
 
 func TestForgettingRemovesVectors(t *testing.T) {
 	e := newHybrid(t)
-	record(t, e.Host, said("e1", 1, "The vessel leaves at noon."), said("e2", 2, "Good night."), said("e3", 3, "A physician came."))
+	record(t, e.Host, testEvent("e1", 1, "The vessel leaves at noon."), testEvent("e2", 2, "Good night."), testEvent("e3", 3, "A physician came."))
 	_, err := sdktest.Do(e.Host, abi.OpForget, scope, forget, &abi.ForgetRequest{Scope: scope, EventIDs: []string{"e1"}})
 	require.NoError(t, err)
 	var sizes []int
@@ -214,7 +214,7 @@ func TestForgettingRemovesVectors(t *testing.T) {
 	assert.Equal(t, []int{1, 1025, 1025}, sizes)
 	assert.NotContains(t, e.ask(t, "boat", nil).FormattedContext, "vessel")
 	assert.Equal(t, "message#3", e.ask(t, "doctor", nil).Evidence[0].NativeID, "the others keep theirs")
-	record(t, e.Host, said("e4", 4, "The boat is back."))
+	record(t, e.Host, testEvent("e4", 4, "The boat is back."))
 	assert.Equal(t, "message#4", e.ask(t, "ship", nil).Evidence[0].NativeID)
 }
 
@@ -227,7 +227,7 @@ func TestALongTextIsSentShorter(t *testing.T) {
 		}
 		return send(r)
 	}
-	receipt := record(t, e.Host, said("e1", 1, "The vessel. "+strings.Repeat("ä", 9000)))
+	receipt := record(t, e.Host, testEvent("e1", 1, "The vessel. "+strings.Repeat("ä", 9000)))
 	assert.Empty(t, receipt.Warnings)
 	require.Len(t, e.Sent, 2)
 	assert.Less(t, len(e.Sent[0].Body), textBytes+200)
@@ -248,7 +248,7 @@ func TestAnswersThatAreNoVectors(t *testing.T) {
 	}
 	_, err = parseVectors([]byte(`{"data":[{"embedding":[]}]}`), 1)
 	assert.Error(t, err)
-	assert.Equal(t, []byte{1, 127, 0xc0, 0}, packed([]float32{2, -1, 0})[:4], "the largest is 127, half of it 64")
+	assert.Equal(t, []byte{1, 127, 0xc0, 0}, packVector([]float32{2, -1, 0})[:4], "the largest is 127, half of it 64")
 	assert.False(t, math.Signbit(norm([]float32{-1})))
 }
 

@@ -18,7 +18,7 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 		return nil, err
 	}
 	removed := []string{}
-	if doomed := w.meant(r); len(doomed) > 0 {
+	if doomed := w.selectMessages(r); len(doomed) > 0 {
 		removed = w.rewrite(doomed, len(r.NativeIDs) > 0)
 		w.close()
 	}
@@ -27,8 +27,8 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 			NativeOperation: "state_delete"}}, w.Err()
 }
 
-// meant returns the messages that a request selects. Events selected by id lose their keys.
-func (w *writer) meant(r *abi.ForgetRequest) map[int64]bool {
+// selectMessages returns the messages that a request selects. Events selected by id lose their keys.
+func (w *writer) selectMessages(r *abi.ForgetRequest) map[int64]bool {
 	doomed := map[int64]bool{}
 	for _, id := range r.EventIDs {
 		x := eventEntry{last: -1}
@@ -43,7 +43,7 @@ func (w *writer) meant(r *abi.ForgetRequest) map[int64]bool {
 	if len(r.EventIDs) > 0 {
 		return doomed
 	}
-	for entry := range w.Entries(messageLog, 1, w.held.messages) {
+	for entry := range w.Entries(messageLog, 1, w.stored.messages) {
 		if m, held := w.decode(entry); held && (sdk.Forgets(r, m.sessionID, m.timestamp) ||
 			slices.Contains(r.NativeIDs, nativeID(entry.Seq))) {
 			doomed[entry.Seq] = true
@@ -64,7 +64,7 @@ func (w *writer) decode(entry sdk.Entry) (m message, held bool) {
 // the messages were selected one by one, so their events stay, without the digest of their content.
 func (w *writer) rewrite(doomed map[int64]bool, single bool) (removed []string) {
 	var kept [][]byte
-	for entry := range w.Entries(messageLog, 1, w.held.messages) {
+	for entry := range w.Entries(messageLog, 1, w.stored.messages) {
 		data := append([]byte(nil), entry.Data...)
 		if doomed[entry.Seq] {
 			if m, held := w.decode(entry); held {
@@ -88,12 +88,12 @@ func (w *writer) rewrite(doomed map[int64]bool, single bool) (removed []string) 
 // unindex removes a message from the index and the counts.
 func (w *writer) unindex(n int64, m *message, single bool) {
 	w.changed = true
-	w.held.forgotten++
+	w.stored.forgotten++
 	if w.settings.recall {
 		w.Remove(whenKey(m, n))
 	}
 	list := terms(m.document())
-	w.held.words -= int64(len(list))
+	w.stored.words -= int64(len(list))
 	for _, term := range abi.SortedKeys(count(list)) {
 		w.of(term).remove(w.State, term, n)
 	}
@@ -111,20 +111,20 @@ func (w *writer) unindex(n int64, m *message, single bool) {
 // remove removes a message from a term's postings and writes the block that contained it.
 func (p *postings) remove(s *state.State, term string, message int64) {
 	p.with--
-	if block, last, had := without(p.open, message); had {
+	if block, last, had := removeMessage(p.open, message); had {
 		p.open, p.last = block, last
 		return
 	}
 	for item := range s.Values(blockPrefix + term + "/") {
-		if block, _, had := without(item.Value, message); had {
+		if block, _, had := removeMessage(item.Value, message); had {
 			s.Put(item.Key, block, sdk.AnyVersion)
 			return
 		}
 	}
 }
 
-// without returns a block without one message, and the block's last message, 0 if it is empty.
-func without(block []byte, message int64) (left []byte, last int64, had bool) {
+// removeMessage returns a block without one message, and the block's last message, 0 if it is empty.
+func removeMessage(block []byte, message int64) (left []byte, last int64, had bool) {
 	walk(block, func(n, times, words int64) {
 		if n == message {
 			had = true

@@ -14,7 +14,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-func forgotten(t test, h *sdktest.Host, r *abi.ForgetRequest) []string {
+func mustForget(t test, h *sdktest.Host, r *abi.ForgetRequest) []string {
 	r.Scope, r.Reason = scope, "asked"
 	receipt, err := sdktest.Do(h, abi.OpForget, scope, forget, r)
 	require.NoError(t, err)
@@ -37,14 +37,14 @@ func TestForgottenMessagesAreNowhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, `{}`)
-			other := said("e10", 2, "Zorvexes are no zorv", "tea")
+			other := testEvent("e10", 2, "Zorvexes are no zorv", "tea")
 			other.SessionID = "s10"
-			record(t, h, said("e1", 1, "My cat is called Zorvex", "zorvex likes tea"), other)
+			record(t, h, testEvent("e1", 1, "My cat is called Zorvex", "zorvex likes tea"), other)
 			require.NotEmpty(t, h.Find(scope, "zorvex "))
 			request := c.request
-			assert.Equal(t, c.want, forgotten(t, h, &request))
+			assert.Equal(t, c.want, mustForget(t, h, &request))
 			request = c.request
-			assert.Empty(t, forgotten(t, h, &request), "the second time there is nothing left")
+			assert.Empty(t, mustForget(t, h, &request), "the second time there is nothing left")
 			for _, text := range []string{"Zorvex ", "zorvex ", "called", "e1\""} {
 				assert.Empty(t, h.Find(scope, text), text)
 			}
@@ -56,7 +56,7 @@ func TestForgottenMessagesAreNowhere(t *testing.T) {
 			require.NoError(t, err)
 			assert.EqualValues(t, 2, counted.Kinds[0].Count)
 			if len(c.request.NativeIDs) == 0 {
-				assert.Equal(t, []string{"message#5"}, record(t, h, said("e1", 1, "again")).NativeIDs)
+				assert.Equal(t, []string{"message#5"}, record(t, h, testEvent("e1", 1, "again")).NativeIDs)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestWhatIsLeftRanksAsIfTheRestHadNeverCome(t *testing.T) {
 		var gone []string
 		left := 0
 		for n := range rapid.IntRange(1, 300).Draw(t, "events") {
-			e := said(fmt.Sprint("e", n), n, strings.Join(rapid.SliceOfN(word, 1, 12).Draw(t, "words"), " "))
+			e := testEvent(fmt.Sprint("e", n), n, strings.Join(rapid.SliceOfN(word, 1, 12).Draw(t, "words"), " "))
 			record(t, h, e)
 			if rapid.Bool().Draw(t, "goes") {
 				gone = append(gone, e.EventID)
@@ -80,7 +80,7 @@ func TestWhatIsLeftRanksAsIfTheRestHadNeverCome(t *testing.T) {
 			}
 		}
 		if len(gone) > 0 {
-			require.Len(t, forgotten(t, h, &abi.ForgetRequest{EventIDs: gone}), len(gone))
+			require.Len(t, mustForget(t, h, &abi.ForgetRequest{EventIDs: gone}), len(gone))
 		}
 		query := strings.Join(rapid.SliceOfN(word, 1, 10).Draw(t, "query"), " ")
 		got, want := find(t, h, query, nil), find(t, rest, query, nil)
@@ -100,18 +100,18 @@ func TestWhatIsLeftRanksAsIfTheRestHadNeverCome(t *testing.T) {
 func TestAMessageIsForgottenInAFullBlock(t *testing.T) {
 	h := newHost(t, `{"max_items":1000}`)
 	for n := range 1000 {
-		record(t, h, said(fmt.Sprint("e", n), n%600, "tea"))
+		record(t, h, testEvent(fmt.Sprint("e", n), n%600, "tea"))
 	}
 	require.True(t, slices.ContainsFunc(h.Keys(scope), func(key string) bool {
 		return strings.HasPrefix(key, blockPrefix)
 	}))
 	assert.Equal(t, []string{"message#3", "message#1000"},
-		forgotten(t, h, &abi.ForgetRequest{EventIDs: []string{"e2", "e999"}}))
+		mustForget(t, h, &abi.ForgetRequest{EventIDs: []string{"e2", "e999"}}))
 	r := find(t, h, "tea", nil)
 	assert.Len(t, r.Evidence, 998)
 	for _, e := range r.Evidence {
 		assert.NotContains(t, []string{"message#3", "message#1000"}, e.NativeID)
 	}
-	record(t, h, said("later", 1, "tea"))
+	record(t, h, testEvent("later", 1, "tea"))
 	assert.Len(t, find(t, h, "tea", nil).Evidence, 999)
 }

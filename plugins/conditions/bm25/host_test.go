@@ -28,13 +28,13 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Leave(t)
-			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "bm25", block)},
+			conformance.TestWith(t, conformance.Target{Provider: nanobottest.ProviderConfig(t, "bm25", block)},
 				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}
 	t.Run("recall", func(t *testing.T) {
 		t.Parallel()
-		provider := nanobottest.Built(t, "bm25", "{}")
+		provider := nanobottest.ProviderConfig(t, "bm25", "{}")
 		provider.Name = "recall"
 		conformance.TestWith(t, conformance.Target{Provider: provider}, conformance.Options{CacheDir: testcache.Dir()})
 	})
@@ -55,7 +55,7 @@ func withEmbedder(t testing.TB, name string, stub *llm.Server) host.ProviderConf
 	t.Helper()
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	provider := nanobottest.Built(t, "bm25", fmt.Sprintf(`{"embedder":{"base_url":"%s/v1","model":"stub","api_key":{"secret":"K"}}}`, server.URL))
+	provider := nanobottest.ProviderConfig(t, "bm25", fmt.Sprintf(`{"embedder":{"base_url":"%s/v1","model":"stub","api_key":{"secret":"K"}}}`, server.URL))
 	provider.Name = name
 	provider.Secrets = map[string]host.Secret{"K": {Value: func() (string, error) { return "a-key-of-the-test", nil }, Origin: server.URL}}
 	return provider
@@ -63,7 +63,7 @@ func withEmbedder(t testing.TB, name string, stub *llm.Server) host.ProviderConf
 
 // TestHybridWithoutAnEmbedderIsNotOpened: the host says what is missing.
 func TestHybridWithoutAnEmbedderIsNotOpened(t *testing.T) {
-	provider := nanobottest.Built(t, "bm25", "{}")
+	provider := nanobottest.ProviderConfig(t, "bm25", "{}")
 	provider.Name = "hybrid"
 	h, err := host.New(t.Context(), host.Options{DataDir: t.TempDir(), CacheDir: testcache.Dir()})
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestHybridWithoutAnEmbedderIsNotOpened(t *testing.T) {
 // language. Goal: p50 of at most 100 ms.
 func BenchmarkQuery(b *testing.B) {
 	const messages = 100_000
-	s := nanobottest.Open(b, nanobottest.Built(b, "bm25", `{}`))
+	s := nanobottest.Open(b, nanobottest.ProviderConfig(b, "bm25", `{}`))
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 5, 50_000)
 	text := func(words int) string {
@@ -89,7 +89,7 @@ func BenchmarkQuery(b *testing.B) {
 	for n := 0; n < messages; n += 500 {
 		batch := new(abi.EventBatch)
 		for i := range 100 {
-			e := said(fmt.Sprint("e", n, ".", i), n, text(5+random.IntN(36)), text(5+random.IntN(36)),
+			e := testEvent(fmt.Sprint("e", n, ".", i), n, text(5+random.IntN(36)), text(5+random.IntN(36)),
 				text(5+random.IntN(36)),
 				text(5+random.IntN(36)),
 				text(5+random.IntN(36)))
@@ -102,7 +102,7 @@ func BenchmarkQuery(b *testing.B) {
 		n := 0
 		for b.Loop() {
 			n++
-			_, err := s.RecordEvent(context.Background(), said(fmt.Sprint("r", n, ".", b.N), 1, text(20)))
+			_, err := s.RecordEvent(context.Background(), testEvent(fmt.Sprint("r", n, ".", b.N), 1, text(20)))
 			require.NoError(b, err)
 		}
 	})

@@ -13,17 +13,18 @@ import (
 
 // What a scope's state holds:
 //
-//	messages          log; a message an entry, as JSON. Its number, from 1, is its native id: message#1. One that was
+//	messages          log; one entry per message, as JSON. Its number, from 1, is its native id: message#1. One that was
 //	                  forgotten is {}
 //	event/<event id>  which messages an event became, and a digest of it; event#<hash> for an id too long for a key
 //	term/<term>       the newest postings of a term, after the number of messages that have it and of full blocks
 //	block/<term>/<n>  a full block of postings, n in 8 hex digits, the oldest first
 //	when/<time>/<n>   of recall: a message's number by its time, newest first
-//	count             how many messages came, how many of them were forgotten, and how many words the others have
+//	count             how many messages were recorded, how many of them were forgotten, and how many words the others have
 //
-// A posting says that a message has a term: the message's number less that of the posting before it in the block, how
-// often the term occurs in it, and how many words it has; each as a varint of package binary. So a message is
-// recorded in the time of its terms, and a query reads the postings of its own.
+// A posting says that a message has a term. It holds three varints of package binary: the difference between the
+// message's number and that of the previous posting in the block, how often the term occurs in the message, and how
+// many words the message has. So recording takes time in proportion to the message's terms, and a query reads only the
+// postings of its own terms.
 const (
 	messageLog  = "messages"
 	eventPrefix = "event/"
@@ -45,8 +46,8 @@ func (c *collection) members() []object.Member {
 		object.Optional("words", &c.words)}
 }
 
-// held returns the number of existing messages.
-func (c *collection) held() int64 { return c.messages - c.forgotten }
+// existing returns the number of existing messages.
+func (c *collection) existing() int64 { return c.messages - c.forgotten }
 
 func readCollection(s *state.State) (c collection) {
 	c.version = s.Load(countKey, c.members()...)

@@ -11,7 +11,7 @@ import (
 // message is one document: a message with text.
 type message struct {
 	eventID, sessionID, timestamp string
-	// speaker is the message's name, or its role where it has none.
+	// speaker is the message's name, or its role if it has no name.
 	speaker, text string
 }
 

@@ -15,10 +15,10 @@ const (
 	provenanceBytes = 1 << 20
 )
 
-// provenance gives messages as they are stored: one by its number, those of an event, or those of a range of time, in
-// the order in which they came. A message's source is its event.
+// provenance returns messages as they are stored: one by its number, those of an event, or those of a time range, in
+// the order of recording. A message's source is its event.
 //
-// Errors: not_found for a number or an event that holds nothing.
+// Errors: not_found for a number or an event without messages.
 func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	s, err := settingsOf(c)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestProvenanceGivesEachMessageOnceByEventByNumberAndByTime(t *testing.T) {
 	h := newHost(t, "{}")
 	for i := range 5 {
-		record(t, h, said(fmt.Sprint("e", i), i, fmt.Sprint("question ", i), fmt.Sprint("answer ", i)))
+		record(t, h, testEvent(fmt.Sprint("e", i), i, fmt.Sprint("question ", i), fmt.Sprint("answer ", i)))
 	}
 	ask := func(r abi.ProvenanceRequest) (*abi.Provenance, error) {
 		r.Scope = scope

@@ -35,10 +35,10 @@ func rank(s *state.State, held *collection, query string, most int, common func(
 	matching int64) {
 	counts := count(terms(query))
 	scores := make([]float64, held.messages+1)
-	average := float64(held.words) / float64(max(1, held.held()))
+	average := float64(held.words) / float64(max(1, held.existing()))
 	add := func(term string, p *postings, toAll bool) {
 		n := float64(p.with)
-		weight := float64(counts[term]) * math.Log(1+(float64(held.held())-n+0.5)/(n+0.5)) * (k1 + 1)
+		weight := float64(counts[term]) * math.Log(1+(float64(held.existing())-n+0.5)/(n+0.5)) * (k1 + 1)
 		p.each(s, term, func(message, times, words int64) {
 			if message >= int64(len(scores)) {
 				s.Fail(state.Unreadable(termPrefix + term))
@@ -53,7 +53,7 @@ func rank(s *state.State, held *collection, query string, most int, common func(
 	}
 	later := map[string]*postings{} // common terms only
 	for _, term := range abi.SortedKeys(counts) {
-		if p := readPostings(s, term); common(p.with, held.held()) {
+		if p := readPostings(s, term); common(p.with, held.existing()) {
 			later[term] = p
 		} else {
 			add(term, p, true)

@@ -16,8 +16,8 @@ import (
 //  2. the messages just before and after those, of the same session, in half of what is left;
 //  3. the newest messages, in the rest.
 //
-// So a question finds its turn with what was said around it, a greeting gets what was said last, and a memory that fits
-// the budget is shown whole. All of them stand in the order of time.
+// So a question finds its turn together with the messages around it, a greeting gets the latest messages, and a memory
+// that fits the budget is shown completely. The messages are shown in order of time.
 func (r *reader) recall(best []hit, budget abi.ContextBudget, twentieths int64) {
 	r.hits(best, share(budget, twentieths, 20))
 	matched := len(r.found)
@@ -25,8 +25,8 @@ func (r *reader) recall(best []hit, budget abi.ContextBudget, twentieths int64) 
 	r.newest(budget)
 }
 
-// The twentieths of a budget that the first step has: hitShare, or vectorShare where vectors alone found something. A
-// vector is near to something whatever is asked, a greeting too.
+// The first step's share of the budget, in twentieths: hitShare, or vectorShare if only vectors found something. Some
+// vectors are near to any query, even to a greeting, so they get less.
 const hitShare, vectorShare = int64(18), int64(10)
 
 // share is a part of a budget, at least one item and token.
@@ -65,7 +65,7 @@ func (r *reader) newest(budget abi.ContextBudget) {
 	if r.asOf != "" {
 		list.After = timeKey(&message{timestamp: r.asOf})
 	}
-	for more := true; more && !r.over(budget); {
+	for more := true; more && !r.overBudget(budget); {
 		var items []sdk.Item
 		var numbers []int64
 		items, more = r.List(list)
@@ -93,16 +93,16 @@ func (s *settings) common(with, held int64) bool {
 const whenPrefix = "when/"
 
 // whenKey is the key of a message by its time, newest first; messages of the same time are ordered last first.
-func whenKey(m *message, n int64) string { return timeKey(m) + "/" + inverted(1<<48-n, 12) }
+func whenKey(m *message, n int64) string { return timeKey(m) + "/" + invertedHex(1<<48-n, 12) }
 
 // timeKey sorts before the keys of all messages at or before the message's time, and after those of later ones.
 func timeKey(m *message) string {
 	at := timeOf(m.timestamp)
-	return whenPrefix + inverted(1<<40-at.Unix(), 11) + inverted(999_999_999-int64(at.Nanosecond()), 8)
+	return whenPrefix + invertedHex(1<<40-at.Unix(), 11) + invertedHex(999_999_999-int64(at.Nanosecond()), 8)
 }
 
-// inverted is n in hex, with leading zeros.
-func inverted(n int64, digits int) string {
+// invertedHex is n in hex, with leading zeros.
+func invertedHex(n int64, digits int) string {
 	s := strconv.FormatInt(n, 16)
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }

@@ -20,7 +20,7 @@ func newRecall(t test) *sdktest.Host {
 	return sdktest.New(t, sdktest.Options{Provider: "recall", Config: `{"order":"time"}`, Manifest: manifest})
 }
 
-func recalled(t test, h *sdktest.Host, query string, change func(*abi.RetrieveRequest)) *abi.RetrieveResult {
+func mustRetrieve(t test, h *sdktest.Host, query string, change func(*abi.RetrieveRequest)) *abi.RetrieveResult {
 	r := &abi.RetrieveRequest{Query: query, Scope: scope, SessionID: "new"}
 	if change != nil {
 		change(r)
@@ -41,7 +41,7 @@ func songs(t test, h *sdktest.Host) {
 		if i == 20 {
 			question, answer = "Where did we anchor?", "In the harbour of Roscoff."
 		}
-		record(t, h, said(fmt.Sprint("e", i), i, question, answer))
+		record(t, h, testEvent(fmt.Sprint("e", i), i, question, answer))
 	}
 }
 
@@ -52,7 +52,7 @@ func tokens(n int64) func(*abi.RetrieveRequest) {
 func TestRecallShowsAHitWithWhatWasSaidAroundIt(t *testing.T) {
 	h := newRecall(t)
 	songs(t, h)
-	result := recalled(t, h, "Which harbour was it?", tokens(200))
+	result := mustRetrieve(t, h, "Which harbour was it?", tokens(200))
 	shown := lines(result)
 	at := strings.Join(shown, "\n")
 	assert.Contains(t, at, "Where did we anchor?\nIn the harbour of Roscoff.\nTell me number 21 of the songs.",
@@ -68,7 +68,7 @@ func TestRecallGivesAGreetingTheNewestTurns(t *testing.T) {
 	h := newRecall(t)
 	songs(t, h)
 	for _, greeting := range []string{"Bonjour!", "", "Mara, tell me", "👋"} { // "tell", "me" and "mara" are in most messages
-		shown := lines(recalled(t, h, greeting, tokens(100)))
+		shown := lines(mustRetrieve(t, h, greeting, tokens(100)))
 		require.NotEmpty(t, shown, greeting)
 		assert.Equal(t, "Song 59, I would say.", shown[len(shown)-1], greeting)
 		assert.NotContains(t, strings.Join(shown, "\n"), "number 3 ", greeting)
@@ -81,7 +81,7 @@ func TestRecallHitsAreThoseOfBM25(t *testing.T) {
 	songs(t, plain)
 	for _, query := range []string{"harbour", "song 31", "Which number was 12 or 13?"} {
 		want := find(t, plain, query, tokens(90))
-		got := recalled(t, h, query, tokens(100))
+		got := mustRetrieve(t, h, query, tokens(100))
 		var ids []string
 		for _, e := range got.Evidence {
 			if e.Score != nil {
@@ -96,12 +96,12 @@ func TestRecallHitsAreThoseOfBM25(t *testing.T) {
 
 func TestRecallNewestFollowsTimesAndNotArrival(t *testing.T) {
 	h := newRecall(t)
-	record(t, h, said("late", 100, "The newest."), said("early", 1, "An import of the past."))
+	record(t, h, testEvent("late", 100, "The newest."), testEvent("early", 1, "An import of the past."))
 	one := func(r *abi.RetrieveRequest) { r.Budget.MaxItems = new(int64); *r.Budget.MaxItems = 1 }
-	assert.Equal(t, []string{"The newest."}, lines(recalled(t, h, "hello", one)))
+	assert.Equal(t, []string{"The newest."}, lines(mustRetrieve(t, h, "hello", one)))
 	before := func(r *abi.RetrieveRequest) { r.AsOf = "2026-01-12T10:00:00Z" }
-	assert.Equal(t, []string{"An import of the past."}, lines(recalled(t, h, "hello", before)), "as_of leaves out later ones")
-	assert.Equal(t, []string{"An import of the past.", "The newest."}, lines(recalled(t, h, "hello", nil)))
+	assert.Equal(t, []string{"An import of the past."}, lines(mustRetrieve(t, h, "hello", before)), "as_of leaves out later ones")
+	assert.Equal(t, []string{"An import of the past.", "The newest."}, lines(mustRetrieve(t, h, "hello", nil)))
 }
 
 func TestRecallForgets(t *testing.T) {
@@ -110,24 +110,24 @@ func TestRecallForgets(t *testing.T) {
 	_, err := sdktest.Do(h, abi.OpForget, scope, forget, &abi.ForgetRequest{Scope: scope, EventIDs: []string{"e20", "e59"}})
 	require.NoError(t, err)
 	for _, query := range []string{"harbour of Roscoff", "Bonjour!"} {
-		text := recalled(t, h, query, nil).FormattedContext
+		text := mustRetrieve(t, h, query, nil).FormattedContext
 		assert.NotContains(t, text, "Roscoff")
 		assert.NotContains(t, text, "Song 59")
 	}
-	text := recalled(t, h, "Bonjour!", tokens(60)).FormattedContext
+	text := mustRetrieve(t, h, "Bonjour!", tokens(60)).FormattedContext
 	assert.Contains(t, text, "Song 58")
 }
 
 func TestRecallShowsTimesInUTC(t *testing.T) {
 	h := newRecall(t)
-	e := said("e", 1, "Tea.")
+	e := testEvent("e", 1, "Tea.")
 	e.Timestamp = "2026-01-12T09:03:00+01:00"
 	record(t, h, e)
-	assert.Contains(t, recalled(t, h, "tea", nil).FormattedContext, "2026-01-12T08:03:00Z] Mara: Tea.")
+	assert.Contains(t, mustRetrieve(t, h, "tea", nil).FormattedContext, "2026-01-12T08:03:00Z] Mara: Tea.")
 }
 
 func TestRecallFramesOfConversations(t *testing.T) {
 	h := newRecall(t)
 	frames.Check(t, h, scope, func(e *abi.MemoryEvent) { record(t, h, e) },
-		func(query string) *abi.RetrieveResult { return recalled(t, h, query, nil) })
+		func(query string) *abi.RetrieveResult { return mustRetrieve(t, h, query, nil) })
 }

@@ -9,7 +9,7 @@ import (
 
 // recordEvent stores the messages and indexes their words. It is committed with the receipt, in one transaction.
 //
-// Errors: conflict when the scope holds the event id with other content; what the state answers.
+// Errors: conflict if the scope holds the event id with other content; those of the state.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	w, err := newWriter(c)
 	if err != nil {
@@ -54,7 +54,7 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 type writer struct {
 	*state.State
 	settings *settings
-	held     collection
+	stored   collection
 	changed  bool
 	postings map[string]*postings
 }
@@ -65,7 +65,7 @@ func newWriter(c *sdk.Call) (*writer, error) {
 		return nil, err
 	}
 	s := state.Of(c)
-	return &writer{State: s, settings: settings, held: readCollection(s), postings: map[string]*postings{}}, nil
+	return &writer{State: s, settings: settings, stored: readCollection(s), postings: map[string]*postings{}}, nil
 }
 
 // add stores an event's messages, or returns a receipt for those already stored.
@@ -84,7 +84,7 @@ func (w *writer) add(e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 		return receipt, nil
 	}
 	messages := messagesOf(e)
-	x = eventEntry{digest: digest, first: w.held.messages + 1, last: w.held.messages + int64(len(messages))}
+	x = eventEntry{digest: digest, first: w.stored.messages + 1, last: w.stored.messages + int64(len(messages))}
 	for _, m := range messages {
 		w.index(m)
 	}
@@ -102,16 +102,16 @@ func (w *writer) warn(err error, r *abi.WriteReceipt) {
 // index stores a message after the others.
 func (w *writer) index(m *message) {
 	w.changed = true
-	w.held.messages++
+	w.stored.messages++
 	w.Append(messageLog, object.Encode(m.members()...))
 	if w.settings.recall {
-		w.Put(whenKey(m, w.held.messages), []byte(sdk.Itoa(w.held.messages)), 0)
+		w.Put(whenKey(m, w.stored.messages), []byte(sdk.Itoa(w.stored.messages)), 0)
 	}
 	list := terms(m.document())
-	w.held.words += int64(len(list))
+	w.stored.words += int64(len(list))
 	counts := count(list)
 	for _, term := range abi.SortedKeys(counts) {
-		w.of(term).add(w.State, term, w.held.messages, counts[term], int64(len(list)))
+		w.of(term).add(w.State, term, w.stored.messages, counts[term], int64(len(list)))
 	}
 }
 
@@ -139,7 +139,7 @@ func (w *writer) close() {
 			w.Remove(termPrefix + term)
 		}
 	}
-	w.Store(countKey, w.held.version, w.held.members()...)
+	w.Store(countKey, w.stored.version, w.stored.members()...)
 }
 
 func (w *writer) receipt(e *abi.MemoryEvent, x *eventEntry) *abi.WriteReceipt {

@@ -16,7 +16,7 @@ import (
 // retrieve returns the messages that share most with the query's words, as many as fit the budget; recall also returns
 // the messages around those, and the newest ones. With an embedder the ranking by words is joined with one by vectors.
 //
-// In:  as_of leaves out later messages; what is counted is counted over all. Labels and filters are not used.
+// In: as_of leaves out later messages, but the counts for the ranking include them. Labels and filters are not used.
 // Out: raw is one list of the messages as stored with id and score, best first; evidence i points at /calls/0/body/i
 // and has the score, if the message has one.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
@@ -57,7 +57,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	found = found[:fitted.End]
 	result := &abi.RetrieveResult{FormattedContext: fitted.Text, Trace: s.trace(r, fitted, budget)}
 	t := result.Trace
-	sdk.Put(&t.Details, "messages_stored", sdk.Number(held.held()))
+	sdk.Put(&t.Details, "messages_stored", sdk.Number(held.existing()))
 	sdk.Put(&t.Details, "messages_matching", sdk.Number(matching))
 	if byVector != nil {
 		sdk.Put(&t.Details, "messages_embedded", sdk.Number(byVector.done))
@@ -135,8 +135,8 @@ func newReader(st *state.State, s *settings, context sdk.Context, asOf string) *
 		ahead: map[int64][]byte{}}
 }
 
-// over reports whether more was read than the budget has room for.
-func (r *reader) over(budget abi.ContextBudget) bool {
+// overBudget reports whether more was read than the budget has room for.
+func (r *reader) overBudget(budget abi.ContextBudget) bool {
 	return int64(len(r.found)) > *budget.MaxItems || budget.MaxTokens != nil && r.tokens > *budget.MaxTokens
 }
 
@@ -157,7 +157,7 @@ func (r *reader) hits(best []hit, budget abi.ContextBudget) {
 func (r *reader) messages(numbers []int64, budget abi.ContextBudget) iter.Seq2[int, *scoredMessage] {
 	return func(yield func(int, *scoredMessage) bool) {
 		for i, n := range numbers {
-			if r.over(budget) {
+			if r.overBudget(budget) {
 				return
 			}
 			if r.taken[n] {

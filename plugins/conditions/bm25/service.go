@@ -14,7 +14,7 @@ func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
 	}
 	st := state.Of(c)
 	held := readCollection(st)
-	return &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(held.held() > 0),
+	return &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(held.existing() > 0),
 		Trace: &abi.Trace{BackendName: s.config.Provider}}, st.Err()
 }
 
@@ -27,7 +27,7 @@ func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
 	}
 	st := state.Of(c)
 	held := readCollection(st)
-	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"message": sdk.Ptr(held.held())},
+	return &abi.ResetReceipt{Status: abi.ResetDone, Removed: map[string]*int64{"message": sdk.Ptr(held.existing())},
 		OldGeneration: c.Generation,
 		NewGeneration: c.Generation + 1, Trace: &abi.Trace{BackendName: s.config.Provider}}, st.Err()
 }
@@ -93,7 +93,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 	for item := range st.Items(abi.StateListRequest{Prefix: "event"}) {
 		digest.Add(item.Key + " " + sdk.Itoa(item.Version) + "\n")
 	}
-	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "message", Count: held.held(), Digest: digest.Hex()}},
+	return &abi.Inventory{Kinds: []abi.InventoryKind{{Kind: "message", Count: held.existing(), Digest: digest.Hex()}},
 		Complete:  true,
 		Quiescent: true, Trace: &abi.Trace{BackendName: s.config.Provider, NativeOperation: "state_list"}}, st.Err()
 }

@@ -18,7 +18,7 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := meant(c, r)
+	keys, err := selectedKeys(c, r)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +55,8 @@ func forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 			NativeOperation: "state_delete"}}, nil
 }
 
-// meant returns the keys of the turns that a request selects; some of them may not exist.
-func meant(c *sdk.Call, r *abi.ForgetRequest) (keys []string, err error) {
+// selectedKeys returns the keys of the turns that a request selects; some of them may not exist.
+func selectedKeys(c *sdk.Call, r *abi.ForgetRequest) (keys []string, err error) {
 	for _, id := range r.EventIDs {
 		key, _, err := c.Get(eventKey(id))
 		if err != nil {

@@ -35,7 +35,7 @@ func TestForgottenTurnsAreNowhere(t *testing.T) {
 				r, err := sdktest.Do(h, abi.OpForget, scope, forget, &c.request)
 				require.NoError(t, err)
 				require.Equal(t, abi.ForgetDone, r.Status)
-				text := find(t, h, ask(abi.ContextBudget{})).FormattedContext
+				text := find(t, h, retrieveRequest(abi.ContextBudget{})).FormattedContext
 				for _, e := range all {
 					kept := strings.Contains(strings.Join(c.left, " ")+" ", e.EventID+" ")
 					require.Equal(t, kept, strings.Contains(text, "text of "+e.EventID+"."), e.EventID)

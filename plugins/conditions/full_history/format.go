@@ -20,10 +20,10 @@ const route = "state"
 //	assistant: ...
 //
 // and in the frames compact and minimal with "[2026-01-12 08:03 | work/food] " before its first line, without the date
-// where the turn above has the same. Further lines of a message are indented, so that no message can look like another
-// speaker's or like another turn. The label is context/scenario. Ids of sessions, events and calls were chosen by
-// callers and are not shown: calls are numbered within the turn. The attribute is not shown either: it says what the
-// turn reveals, which is for the reader to find.
+// if the turn above has the same date. Further lines of a message are indented, so that no message can look like
+// another speaker's or like another turn. The label is context/scenario. Ids of sessions, events and calls were chosen
+// by callers and are not shown: calls are numbered within the turn. The attribute is not shown either: it names what
+// the turn reveals, which the agent has to find out from the text.
 func block(e *abi.MemoryEvent) sdk.Block {
 	label := ""
 	if e.Context != "" || e.Scenario != "" {

@@ -49,7 +49,7 @@ assistant: In the kitchen 🍵
 		t.Run(tt.name, func(t *testing.T) {
 			e := rich()
 			tt.event(e)
-			assert.Equal(t, tt.want, sdktest.Shown(t, abi.FrameFull, block(e)))
+			assert.Equal(t, tt.want, sdktest.FormattedContent(t, abi.FrameFull, block(e)))
 		})
 	}
 }
@@ -57,7 +57,7 @@ assistant: In the kitchen 🍵
 func TestFormatContextForASmallerBudget(t *testing.T) {
 	h := newHost(t, "")
 	record(t, h, turnAt("e1", 0, strings.Repeat("old ", 40)), turnAt("e2", 1, "new"))
-	result := find(t, h, ask(abi.ContextBudget{}))
+	result := find(t, h, retrieveRequest(abi.ContextBudget{}))
 	formatted, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext,
 		&abi.FormatRequest{Result: *result, Budget: tokens(60), Scope: scope})
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func FuzzRender(f *testing.F) {
 		e := &abi.MemoryEvent{SessionID: session, Context: context, Messages: []abi.Message{{Role: abi.RoleUser,
 			Content:   &text,
 			ToolCalls: []abi.ToolCall{{Arguments: arguments}}}}}
-		shown := strings.ToLower(sdktest.Shown(t, abi.FrameFull, block(e)))
+		shown := strings.ToLower(sdktest.FormattedContent(t, abi.FrameFull, block(e)))
 		require.NotContains(t, shown, "<memory-context")
 		require.NotContains(t, shown, "</memory-context")
 		for i, line := range strings.Split(strings.TrimSuffix(shown, "\n"), "\n") {

@@ -10,5 +10,5 @@ import (
 func TestFramesOfConversations(t *testing.T) {
 	h := newHost(t, "")
 	frames.Check(t, h, scope, func(e *abi.MemoryEvent) { record(t, h, e) },
-		func(string) *abi.RetrieveResult { return find(t, h, ask(tokens(2000))) })
+		func(string) *abi.RetrieveResult { return find(t, h, retrieveRequest(tokens(2000))) })
 }

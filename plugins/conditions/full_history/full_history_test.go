@@ -42,7 +42,7 @@ func record(t test, h *sdktest.Host, events ...*abi.MemoryEvent) {
 	}
 }
 
-func ask(budget abi.ContextBudget) *abi.RetrieveRequest {
+func retrieveRequest(budget abi.ContextBudget) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: "what do I drink?", Scope: scope, SessionID: "new", Budget: budget}
 }
 
@@ -72,8 +72,8 @@ func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	return result
 }
 
-// shown returns the event ids of a result, in order.
-func shown(result *abi.RetrieveResult) []string {
+// shownEventIDs returns the event ids of a result, in order.
+func shownEventIDs(result *abi.RetrieveResult) []string {
 	var ids []string
 	for _, e := range result.Evidence {
 		ids = append(ids, e.SourceEventIDs...)

@@ -11,10 +11,10 @@ import (
 // provenanceItems is the default number of turns on a page.
 const provenanceItems = 100
 
-// provenance gives turns as they are stored: one by its key, that of an event, or those of a range of time, the newest
+// provenance returns turns as they are stored: one by its key, that of an event, or those of a time range, newest
 // first. A turn is its own source.
 //
-// Errors: not_found for a key or an event that holds no turn.
+// Errors: not_found for a key or an event without a turn.
 func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
 	s, err := settingsOf(c)
 	if err != nil {

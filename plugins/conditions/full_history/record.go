@@ -9,7 +9,7 @@ import (
 
 // recordEvent stores the turn whole. It is committed with the receipt, in one transaction.
 //
-// Errors: conflict when the scope holds the event id with other content; what the state answers.
+// Errors: conflict if the scope holds the event id with other content; those of the state.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	w, err := newWriter(c)
 	if err != nil {
@@ -49,7 +49,7 @@ func recordEvents(c *sdk.Call, batch *abi.EventBatch) (*abi.BatchReceipts, error
 type writer struct {
 	call     *sdk.Call
 	settings *settings
-	held     tally
+	total    tally
 	added    bool
 }
 
@@ -59,7 +59,7 @@ func newWriter(c *sdk.Call) (*writer, error) {
 		return nil, err
 	}
 	held, err := readTally(c)
-	return &writer{call: c, settings: s, held: held}, err
+	return &writer{call: c, settings: s, total: held}, err
 }
 
 // add stores a turn under the next arrival number, or returns a receipt for the turn already stored.
@@ -74,25 +74,25 @@ func (w *writer) add(e *abi.MemoryEvent, stored []byte) (*abi.WriteReceipt, erro
 		return nil, err
 	}
 	if len(known) > 0 {
-		return w.repeated(e, string(known))
+		return w.repeatReceipt(e, string(known))
 	}
-	key := turnKey(at, w.held.arrived+1)
+	key := turnKey(at, w.total.arrived+1)
 	if err := w.call.Put(key, stored, 0); err != nil {
 		return nil, err
 	}
 	if err := w.call.Put(index, []byte(key), version); err != nil {
 		return nil, err
 	}
-	w.held.turns++
-	w.held.arrived++
-	w.held.bytes += int64(len(stored))
+	w.total.turns++
+	w.total.arrived++
+	w.total.bytes += int64(len(stored))
 	w.added = true
 	return w.receipt(e, key, 1), nil
 }
 
-// repeated returns the receipt of an event that the scope already holds. Usually the host's ledger does so first; this
-// covers events that the ledger has dropped.
-func (w *writer) repeated(e *abi.MemoryEvent, key string) (*abi.WriteReceipt, error) {
+// repeatReceipt returns the receipt of an event that the scope already holds. Usually the host's ledger does so first;
+// this covers events that the ledger has dropped.
+func (w *writer) repeatReceipt(e *abi.MemoryEvent, key string) (*abi.WriteReceipt, error) {
 	stored, _, err := w.call.Get(key)
 	if err != nil {
 		return nil, err
@@ -121,5 +121,5 @@ func (w *writer) close() error {
 	if !w.added {
 		return nil
 	}
-	return w.held.write(w.call)
+	return w.total.write(w.call)
 }

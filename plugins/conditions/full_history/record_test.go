@@ -30,7 +30,7 @@ func rich() *abi.MemoryEvent {
 func TestATurnComesBackWhole(t *testing.T) {
 	h := newHost(t, "")
 	record(t, h, rich())
-	result := find(t, h, ask(abi.ContextBudget{}))
+	result := find(t, h, retrieveRequest(abi.ContextBudget{}))
 	require.Len(t, result.Raw.Calls, 1)
 	assert.Equal(t, "state", result.Raw.Calls[0].Route)
 	assert.Equal(t, "["+string(abi.Marshal(rich()))+"]", string(result.Raw.Calls[0].Body))
@@ -61,7 +61,7 @@ func TestARepeatedEventStoresNothingTwice(t *testing.T) {
 	require.Len(t, receipt.Warnings, 1)
 	assert.True(t, strings.HasPrefix(receipt.Warnings[0], "duplicate_event: "))
 	assert.Equal(t, before, h.Keys(scope))
-	assert.Equal(t, []string{"e1", "e2"}, shown(find(t, h, ask(abi.ContextBudget{}))))
+	assert.Equal(t, []string{"e1", "e2"}, shownEventIDs(find(t, h, retrieveRequest(abi.ContextBudget{}))))
 
 	_, err = sdktest.Do(h, abi.OpRecordEvent, scope, recordEvent, turnAt("e1", 0, "something else"))
 	assert.Equal(t, abi.CodeConflict, abi.CodeOf(err), "other content under the same id")
@@ -89,7 +89,7 @@ func TestABatchStoresEachEventOnceAndAnswersForEach(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"committed", "duplicate", "conflict", "duplicate", "committed"}, outcomes)
-	assert.Equal(t, []string{"e1", "e2", "e3"}, shown(find(t, h, ask(abi.ContextBudget{}))))
+	assert.Equal(t, []string{"e1", "e2", "e3"}, shownEventIDs(find(t, h, retrieveRequest(abi.ContextBudget{}))))
 }
 
 func TestIDsOfAnyLengthAndAlphabetAreFoundAgain(t *testing.T) {
@@ -109,14 +109,14 @@ func TestIDsOfAnyLengthAndAlphabetAreFoundAgain(t *testing.T) {
 		&abi.FindEventRequest{EventID: "other", SentAt: h.Now})
 	require.NoError(t, err)
 	assert.Equal(t, "absent", answer.Found)
-	assert.Len(t, shown(find(t, h, ask(abi.ContextBudget{}))), 10)
+	assert.Len(t, shownEventIDs(find(t, h, retrieveRequest(abi.ContextBudget{}))), 10)
 }
 
 func TestScopesShareNothing(t *testing.T) {
 	h := newHost(t, "")
 	other := abi.MemoryScope{RunID: "run", PersonaID: "jonas"}
 	record(t, h, turnAt("e1", 0, "My cat is called Zorvex."))
-	r := ask(abi.ContextBudget{})
+	r := retrieveRequest(abi.ContextBudget{})
 	r.Scope = other
 	result, err := sdktest.Do(h, abi.OpRetrieve, other, retrieve, r)
 	require.NoError(t, err)
@@ -138,10 +138,10 @@ func TestResetRemovesTheTurnsAndIsIdempotent(t *testing.T) {
 		assert.Equal(t, removed, *receipt.Removed["turn"])
 		assert.Equal(t, []int64{int64(i + 1), int64(i + 2)}, []int64{receipt.OldGeneration, receipt.NewGeneration})
 		assert.Empty(t, h.Keys(scope))
-		assert.Empty(t, find(t, h, ask(abi.ContextBudget{})).FormattedContext)
+		assert.Empty(t, find(t, h, retrieveRequest(abi.ContextBudget{})).FormattedContext)
 	}
 	record(t, h, turnAt("e1", 0, "again"))
-	assert.Equal(t, []string{"e1"}, shown(find(t, h, ask(abi.ContextBudget{}))))
+	assert.Equal(t, []string{"e1"}, shownEventIDs(find(t, h, retrieveRequest(abi.ContextBudget{}))))
 }
 
 func TestInventoryTellsTwoStatesApart(t *testing.T) {
@@ -177,7 +177,7 @@ func TestDamagedStateIsAnErrorAndNotAnEmptyResult(t *testing.T) {
 		t.Run(damage, func(t *testing.T) {
 			h := newHost(t, "")
 			require.NoError(t, h.Call(abi.OpRecordEvent, scope).Put(damage, []byte("{nonsense"), -1))
-			_, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, ask(abi.ContextBudget{}))
+			_, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, retrieveRequest(abi.ContextBudget{}))
 			assert.Equal(t, abi.CodeInternal, abi.CodeOf(err))
 			assert.Contains(t, err.Error(), damage)
 		})

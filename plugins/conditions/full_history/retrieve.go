@@ -59,7 +59,7 @@ func (s *settings) trace(r *abi.RetrieveRequest, w *window, budget abi.ContextBu
 		RetrievedCount: sdk.Ptr(int64(len(kept))), FilterMode: abi.FilterNone,
 		FiltersApplied: sdk.Filters(sdk.Labels(r),
 			abi.FilterNone),
-		Effective: s.effective(budget), Details: map[string]abi.Raw{"turns_stored": sdk.Number(w.held.turns),
+		Effective: s.effective(budget), Details: map[string]abi.Raw{"turns_stored": sdk.Number(w.total.turns),
 			"turns_kept": sdk.Number(int64(len(kept)))}}
 	w.fitted.Truncated = w.fitted.Truncated || w.overCeiling
 	w.fitted.Report(t, budget)

@@ -22,13 +22,13 @@ func TestTurnsComeInOrderOfTimeAndThenOfArrival(t *testing.T) {
 	zoned.Timestamp = "2026-01-12T11:30:00+02:00" // 09:30 in UTC
 	record(t, h, turnAt("late", 60, "x"), turnAt("early", 0, "x"), turnAt("tie-1", 30, "x"), zoned,
 		turnAt("tie-2", 30, "x"))
-	assert.Equal(t, []string{"early", "tie-1", "zoned", "tie-2", "late"}, shown(find(t, h, ask(abi.ContextBudget{}))))
+	assert.Equal(t, []string{"early", "tie-1", "zoned", "tie-2", "late"}, shownEventIDs(find(t, h, retrieveRequest(abi.ContextBudget{}))))
 }
 
 func TestWhatARetrievalTells(t *testing.T) {
 	h := newHost(t, "")
 	record(t, h, turnAt("e1", 0, "tea"), turnAt("e2", 5, "coffee"))
-	r := ask(abi.ContextBudget{MaxTokens: new(int64(500)), MinTokens: new(int64(200))})
+	r := retrieveRequest(abi.ContextBudget{MaxTokens: new(int64(500)), MinTokens: new(int64(200))})
 	r.Context, r.Attribute, r.Filters = "work", "hot_drink", map[string]abi.Raw{"cross_context": abi.Raw("true"),
 		"topic": abi.Raw(`"x"`)}
 	result := find(t, h, r)
@@ -72,17 +72,17 @@ func TestTheNewestTurnsWinWhenTheBudgetIsShort(t *testing.T) {
 	for i := range 50 {
 		record(t, h, turnAt(fmt.Sprint("e", i), i, strings.Repeat("tea ", 20)))
 	}
-	result := find(t, h, ask(tokens(200)))
-	assert.Equal(t, []string{"e44", "e45", "e46", "e47", "e48", "e49"}, shown(result))
+	result := find(t, h, retrieveRequest(tokens(200)))
+	assert.Equal(t, []string{"e44", "e45", "e46", "e47", "e48", "e49"}, shownEventIDs(result))
 	assert.True(t, *result.Trace.Truncated)
 	assert.Equal(t, abi.Raw("44"), result.Trace.Details["turns_left_out"])
 
-	result = find(t, h, ask(abi.ContextBudget{MaxItems: new(int64(2))}))
-	assert.Equal(t, []string{"e48", "e49"}, shown(result))
+	result = find(t, h, retrieveRequest(abi.ContextBudget{MaxItems: new(int64(2))}))
+	assert.Equal(t, []string{"e48", "e49"}, shownEventIDs(result))
 	assert.True(t, *result.Trace.Truncated)
 
-	result = find(t, h, ask(abi.ContextBudget{MaxItems: new(int64(50))}))
-	assert.Len(t, shown(result), 50)
+	result = find(t, h, retrieveRequest(abi.ContextBudget{MaxItems: new(int64(50))}))
+	assert.Len(t, shownEventIDs(result), 50)
 	assert.False(t, *result.Trace.Truncated)
 }
 
@@ -92,9 +92,9 @@ func TestManySmallTurnsFillTheBudgetThoughTheirCountsAddUpToMore(t *testing.T) {
 		record(t, h, turnAt(fmt.Sprint(i), i, "yes, no")) // 37 bytes, 10 tokens rounded up
 	}
 	for _, limit := range []int64{1000, 2000, 4000} {
-		result := find(t, h, ask(tokens(limit)))
+		result := find(t, h, retrieveRequest(tokens(limit)))
 		assert.Greater(t, *result.Trace.TokenCount, limit-17)
-		assert.Equal(t, "499", shown(result)[len(shown(result))-1])
+		assert.Equal(t, "499", shownEventIDs(result)[len(shownEventIDs(result))-1])
 		assert.True(t, slices.IsSortedFunc(result.Evidence, func(a, b abi.Evidence) int {
 			return strings.Compare(a.CreatedAt,
 				b.CreatedAt)
@@ -105,13 +105,13 @@ func TestManySmallTurnsFillTheBudgetThoughTheirCountsAddUpToMore(t *testing.T) {
 func TestASingleTurnTooLargeIsCut(t *testing.T) {
 	h := newHost(t, "")
 	record(t, h, turnAt("e1", 0, "small"), turnAt("e2", 1, strings.Repeat("tea and ", 1000)))
-	result := find(t, h, ask(tokens(100)))
-	assert.Equal(t, []string{"e2"}, shown(result))
+	result := find(t, h, retrieveRequest(tokens(100)))
+	assert.Equal(t, []string{"e2"}, shownEventIDs(result))
 	assert.Contains(t, result.FormattedContext, "tea and\n[cut to fit the budget]\n</memory-context>")
 	assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "turn_cut: "))
 	assert.True(t, *result.Trace.Truncated)
 
-	result = find(t, h, ask(tokens(10)))
+	result = find(t, h, retrieveRequest(tokens(10)))
 	assert.Empty(t, result.FormattedContext)
 	assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
 	assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "budget_too_small: "))
@@ -132,10 +132,10 @@ func TestAsOfLeavesOutWhatCameLater(t *testing.T) {
 		{"2026-01-12T09:02:00.000000001Z", []string{"e0", "e1", "e2"}},
 		{"2026-01-12T09:01:59.999999999Z", []string{"e0", "e1"}},
 	} {
-		r := ask(abi.ContextBudget{})
+		r := retrieveRequest(abi.ContextBudget{})
 		r.AsOf = tt.asOf
 		result := find(t, h, r)
-		assert.Equal(t, tt.want, shown(result), tt.asOf)
+		assert.Equal(t, tt.want, shownEventIDs(result), tt.asOf)
 		assert.Equal(t, "native", result.Trace.AsOfMode)
 	}
 }
@@ -147,15 +147,15 @@ func TestTheCurrentSessionCanBeLeftOut(t *testing.T) {
 		e.SessionID = []string{"old", "current"}[i/3]
 		record(t, h, e)
 	}
-	r := ask(abi.ContextBudget{MaxItems: new(int64(2))})
+	r := retrieveRequest(abi.ContextBudget{MaxItems: new(int64(2))})
 	r.SessionID = "current"
 	result := find(t, h, r)
-	assert.Equal(t, []string{"e1", "e2"}, shown(result))
+	assert.Equal(t, []string{"e1", "e2"}, shownEventIDs(result))
 	assert.Equal(t, abi.Raw("3"), result.Trace.Details["turns_of_this_session"])
 	assert.Equal(t, abi.Raw(`"exclude"`), result.Trace.Effective["current_session"])
 
 	r.SessionID = "new"
-	assert.Equal(t, []string{"e4", "e5"}, shown(find(t, h, r)))
+	assert.Equal(t, []string{"e4", "e5"}, shownEventIDs(find(t, h, r)))
 }
 
 func TestTheCurrentSessionDoesNotUseUpTheCeiling(t *testing.T) {
@@ -166,8 +166,8 @@ func TestTheCurrentSessionDoesNotUseUpTheCeiling(t *testing.T) {
 		e.SessionID = "new"
 		record(t, h, e)
 	}
-	result := find(t, h, ask(abi.ContextBudget{}))
-	assert.Equal(t, []string{"old"}, shown(result))
+	result := find(t, h, retrieveRequest(abi.ContextBudget{}))
+	assert.Equal(t, []string{"old"}, shownEventIDs(result))
 	assert.False(t, *result.Trace.Truncated)
 }
 
@@ -177,12 +177,12 @@ func TestTheSmallerBudgetCounts(t *testing.T) {
 		record(t, h, turnAt(fmt.Sprint("e", i), i, "drinks tea"))
 	}
 	for _, budget := range []abi.ContextBudget{{}, tokens(1000), tokens(100)} {
-		result := find(t, h, ask(budget))
+		result := find(t, h, retrieveRequest(budget))
 		assert.LessOrEqual(t, *result.Trace.TokenCount, int64(100))
 		assert.Greater(t, *result.Trace.TokenCount, int64(80))
 		assert.Equal(t, abi.Raw("100"), result.Trace.Effective["max_tokens"])
 	}
-	assert.LessOrEqual(t, *find(t, h, ask(tokens(60))).Trace.TokenCount, int64(60))
+	assert.LessOrEqual(t, *find(t, h, retrieveRequest(tokens(60))).Trace.TokenCount, int64(60))
 }
 
 func TestWithoutABudgetTheCeilingBoundsTheText(t *testing.T) {
@@ -191,16 +191,16 @@ func TestWithoutABudgetTheCeilingBoundsTheText(t *testing.T) {
 	for i := range 20 {
 		record(t, h, turnAt(fmt.Sprint("e", i), i, text))
 	}
-	result := find(t, h, ask(abi.ContextBudget{}))
-	assert.Len(t, shown(result), 15)
-	assert.Equal(t, "e19", shown(result)[14])
+	result := find(t, h, retrieveRequest(abi.ContextBudget{}))
+	assert.Len(t, shownEventIDs(result), 15)
+	assert.Equal(t, "e19", shownEventIDs(result)[14])
 	assert.True(t, *result.Trace.Truncated)
 	assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "history_ceiling: "))
 	assert.Equal(t, abi.Raw("5"), result.Trace.Details["turns_left_out"])
 
 	record(t, h, turnAt("huge", 100, strings.Repeat("日本", 1<<20))) // 6 MiB
-	result = find(t, h, ask(abi.ContextBudget{}))
-	assert.Equal(t, []string{"huge"}, shown(result))
+	result = find(t, h, retrieveRequest(abi.ContextBudget{}))
+	assert.Equal(t, []string{"huge"}, shownEventIDs(result))
 	assert.True(t, *result.Trace.Truncated)
 	assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "turn_cut: "))
 	assert.Equal(t, abi.Raw(`"/calls/0/body/0"`), result.Raw.Notes["clipped"])
@@ -211,8 +211,8 @@ func TestWithoutABudgetTheCeilingBoundsTheText(t *testing.T) {
 	escaped := turnAt("escaped", 101, strings.Repeat("\x01", 2<<20)) // 12 MiB as JSON
 	escaped.Metadata = map[string]abi.Raw{"x": abi.Raw(`"` + strings.Repeat("x", 1<<20) + `"`)}
 	record(t, h, escaped)
-	result = find(t, h, ask(abi.ContextBudget{}))
-	assert.Equal(t, []string{"escaped"}, shown(result))
+	result = find(t, h, retrieveRequest(abi.ContextBudget{}))
+	assert.Equal(t, []string{"escaped"}, shownEventIDs(result))
 	assert.Less(t, len(result.Raw.Calls[0].Body), 4<<20+1000)
 }
 
@@ -232,9 +232,9 @@ func TestTheWorkGrowsWithTheBudgetAndNotWithTheHistory(t *testing.T) {
 		require.NoError(t, err)
 	}
 	add(0, 1000)
-	small := read(ask(tokens(2000)))
+	small := read(retrieveRequest(tokens(2000)))
 	add(1000, 20_000)
-	assert.InDelta(t, small, read(ask(tokens(2000))), float64(small)/5)
+	assert.InDelta(t, small, read(retrieveRequest(tokens(2000))), float64(small)/5)
 	assert.Less(t, small, int64(2000*3*bytesPerToken))
 
 	before := h.ValueBytes
@@ -246,10 +246,10 @@ func TestTheWorkGrowsWithTheBudgetAndNotWithTheHistory(t *testing.T) {
 	for i := range 150 {
 		record(t, h, turnAt(fmt.Sprint("after", i), 21_000+i, "tea"))
 	}
-	assert.Less(t, read(ask(tokens(1000))), int64(1000*4*bytesPerToken),
+	assert.Less(t, read(retrieveRequest(tokens(1000))), int64(1000*4*bytesPerToken),
 		"a large turn behind those that fit is not read")
 
-	past := ask(tokens(2000))
+	past := retrieveRequest(tokens(2000))
 	past.AsOf = "2026-01-13T09:00:00Z"
 	assert.InDelta(t, small, read(past), float64(small)/5)
 }
@@ -271,7 +271,7 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 			events = append(events, e)
 		}
 		record(t, h, events...)
-		r := ask(abi.ContextBudget{})
+		r := retrieveRequest(abi.ContextBudget{})
 		r.SessionID = "s2"
 		if rapid.Bool().Draw(t, "with max_tokens") {
 			r.Budget.MaxTokens = new(rapid.Int64Range(0, 800).Draw(t, "max_tokens"))
@@ -306,12 +306,12 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		if result.Trace.Warnings = slices.DeleteFunc(result.Trace.Warnings,
 			func(w string) bool { return strings.HasPrefix(w, "budget_too_small: ") }); len(result.Trace.Warnings) > 0 {
 			require.True(t, strings.HasPrefix(result.Trace.Warnings[0], "turn_cut: "))
-			require.Equal(t, []string{eligible[len(eligible)-1].EventID}, shown(result))
-			ids = shown(result)
+			require.Equal(t, []string{eligible[len(eligible)-1].EventID}, shownEventIDs(result))
+			ids = shownEventIDs(result)
 		} else {
 			require.Equal(t, element(want), result.FormattedContext)
 		}
-		require.Equal(t, ids, shown(result))
+		require.Equal(t, ids, shownEventIDs(result))
 		require.Equal(t, len(ids) < len(eligible) || len(want) < len(ids), *result.Trace.Truncated)
 		if n, known := result.Trace.Details["turns_left_out"]; known {
 			require.Equal(t, fmt.Sprint(len(eligible)-len(ids)), string(n))
@@ -337,7 +337,7 @@ func element(events []*abi.MemoryEvent) string {
 	}
 	text := "<memory-context backend=\"full_history\" scope=\"run/mara\" condition_kind=\"control\">\n"
 	for _, e := range events {
-		text += sdktest.Shown(noFailTB{}, abi.FrameFull, block(e))
+		text += sdktest.FormattedContent(noFailTB{}, abi.FrameFull, block(e))
 	}
 	return text + "</memory-context>"
 }

@@ -14,7 +14,7 @@ import (
 //	turn/<time>/<arrival>   the event as JSON; both numbers inverted, so that byte order is newest first
 //	event/<event id>        the key of its turn; event#<hash> for an id too long for a key
 //	                        empty after it was forgotten
-//	count                   "<turns> <bytes of all of them>", and after turns were forgotten " <turns that ever came>"
+//	count                   "<turns> <bytes of all of them>", and after turns were forgotten " <turns ever recorded>"
 const (
 	turnPrefix = "turn/"
 	countKey   = "count"
@@ -24,16 +24,16 @@ const (
 
 // turnKey is the key of a turn, which is its native id too. Arrival counts from 1.
 func turnKey(at time.Time, arrival int64) string {
-	return timeKey(at) + "/" + fixed(1<<48-arrival, 12)
+	return timeKey(at) + "/" + hexDigits(1<<48-arrival, 12)
 }
 
 // timeKey sorts before the keys of all turns at or before a moment, and after those of all later ones.
 func timeKey(at time.Time) string {
-	return turnPrefix + fixed(1<<40-at.Unix(), 11) + fixed(999_999_999-int64(at.Nanosecond()), 8)
+	return turnPrefix + hexDigits(1<<40-at.Unix(), 11) + hexDigits(999_999_999-int64(at.Nanosecond()), 8)
 }
 
-// fixed formats n in hex, with leading zeros.
-func fixed(n int64, digits int) string {
+// hexDigits formats n in hex, with leading zeros.
+func hexDigits(n int64, digits int) string {
 	s := strconv.FormatInt(n, 16)
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }

@@ -24,8 +24,8 @@ const (
 type window struct {
 	turns  []turn // oldest first
 	fitted sdk.Fitted
-	// held counts everything that the scope stores.
-	held tally
+	// total counts everything that the scope stores.
+	total tally
 	// sameSession counts the turns that were left out because they belong to the requesting session.
 	sameSession int64
 	// complete is true if no older turn exists.
@@ -51,7 +51,7 @@ func (w *window) leftOut(r *abi.RetrieveRequest, s *settings) (n int64, known bo
 	case w.complete:
 		return int64(len(w.turns) - len(w.kept())), true
 	case r.AsOf == "" && !s.excludeCurrent:
-		return w.held.turns - int64(len(w.kept())), true
+		return w.total.turns - int64(len(w.kept())), true
 	}
 	return 0, false
 }
@@ -84,7 +84,7 @@ func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.Co
 		return nil, err
 	}
 	r := &reader{Call: c, settings: s, request: request, budget: budget,
-		context: sdk.ContextOf(s.config, c.Scope), window: &window{held: held}, more: true}
+		context: sdk.ContextOf(s.config, c.Scope), window: &window{total: held}, more: true}
 	if request.AsOf != "" {
 		at, err := abi.ParseTime(request.AsOf)
 		if err != nil {
@@ -112,7 +112,7 @@ func (s *settings) read(c *sdk.Call, request *abi.RetrieveRequest, budget abi.Co
 // next reads more turns, and reports whether the search has ended.
 func (r *reader) next() (end bool, err error) {
 	if len(r.listed) == 0 && r.more {
-		r.page = min(max(2*r.page, r.wanted()/max(1, r.window.held.average())+2), r.room(), 1000)
+		r.page = min(max(2*r.page, r.nextReadBytes()/max(1, r.window.total.average())+2), r.room(), 1000)
 		if r.listed, r.more, err = r.List(abi.StateListRequest{Prefix: turnPrefix, After: r.after,
 			Limit: r.page}); err != nil {
 			return false, err
@@ -138,9 +138,9 @@ func (r *reader) next() (end bool, err error) {
 	return r.window.overCeiling || len(r.listed) == 0 && !r.more, nil
 }
 
-// wanted returns how many bytes of turns to read next. If the sum of the turns' tokens exceeds the budget although all
-// of them fit, it is a little more.
-func (r *reader) wanted() int64 {
+// nextReadBytes returns how many bytes of turns to read next. If the sum of the turns' tokens exceeds the budget
+// although all of them fit, it is a little more.
+func (r *reader) nextReadBytes() int64 {
 	if r.budget.MaxTokens == nil {
 		return pageBytes
 	}
@@ -154,7 +154,7 @@ func (r *reader) wanted() int64 {
 // choose returns how many of the listed turns to read at once: one, and more while they are wanted and below the
 // ceiling.
 func (r *reader) choose() int {
-	wanted, size := min(r.wanted(), ceiling-r.bytes), int64(0)
+	wanted, size := min(r.nextReadBytes(), ceiling-r.bytes), int64(0)
 	most := int(min(int64(len(r.listed)), r.room()))
 	for i, item := range r.listed[:most] {
 		if size += item.Size; i > 0 && size > wanted {

@@ -43,7 +43,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	x := entry{at: nanobot.Minute(m.TimeOf(messages)), session: s.ID, events: nanobot.EventsOf(messages)}
 	conversation := nanobot.RenderAll(messages)
 	if conversation == "" {
-		m.Yielded(messages, s.Pointer, false)
+		m.RecordYield(messages, s.Pointer, false)
 		s.Done(end, tokens)
 		return true, nil
 	}
@@ -54,13 +54,13 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	case failed != nil:
 		m.Log(abi.LogWarn, "layered_memory: raw archive: "+abi.AsError(failed).Message)
 		x.content = "[RAW] " + nanobot.Plural(shown, "message") + "\n" + conversation
-		m.remember(x, rawMost)
+		m.remember(x, maxRaw)
 	case text != nothing:
 		x.content = text
-		m.remember(x, summaryMost)
-		s.Summary, s.Summarised = prepare(text, summaryMost), s.Updated
+		m.remember(x, maxSummary)
+		s.Summary, s.Summarised = prepare(text, maxSummary), s.Updated
 	}
-	m.Yielded(messages, s.Pointer, failed != nil || text != nothing)
+	m.RecordYield(messages, s.Pointer, failed != nil || text != nothing)
 	s.Done(end, tokens)
 	return failed == nil, nil
 }

@@ -24,7 +24,7 @@ func TestB1BudgetByTokens(t *testing.T) {
 	const limits = `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000`
 	for overhead, due := range map[int]bool{8999: false, 9000: true} {
 		// The one message takes 4 tokens for its frame and 5 for its text by bytes4.
-		b := bring(t, fmt.Sprintf(`%s,"prompt_overhead_tokens":%d`, limits, overhead-9))
+		b := newBench(t, fmt.Sprintf(`%s,"prompt_overhead_tokens":%d`, limits, overhead-9))
 		receipt := b.Record(b.Turn("s1", strings.Repeat("x", 20)))
 		assert.Equal(t, due, receipt.Status == abi.StatusPending, "check B1: size %d", overhead)
 	}
@@ -51,7 +51,7 @@ func TestB2B3BoundaryLiesBetweenTurns(t *testing.T) {
 }
 
 func TestB2OneRoundIsEnough(t *testing.T) {
-	b := bring(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":0,"dream":{"enabled":false}`)
+	b := newBench(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":0,"dream":{"enabled":false}`)
 	text := strings.Repeat("x", 4*496)
 	for range 10 {
 		b.Record(b.Turn("s1", text, "assistant: "+text))
@@ -63,7 +63,7 @@ func TestB2OneRoundIsEnough(t *testing.T) {
 }
 
 func TestB3ASingleTurnIsLeftAlone(t *testing.T) {
-	b := bring(t, `"profile":"local","context_window_tokens":2000,"max_output_tokens":100,"safety_buffer_tokens":100,"prompt_overhead_tokens":0`)
+	b := newBench(t, `"profile":"local","context_window_tokens":2000,"max_output_tokens":100,"safety_buffer_tokens":100,"prompt_overhead_tokens":0`)
 	b.Record(b.Turn("s1", strings.Repeat("x", 40000)))
 	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
 	assert.Zero(t, b.Calls(), "check B3")
@@ -103,7 +103,7 @@ func TestB5B7FailuresBecomeRawEntries(t *testing.T) {
 		"check B7: a tool call":   {Mode: llm.ToolAnswer}, "check B7: a blank answer": {Mode: llm.Empty},
 		"only thinking": {Mode: llm.Thinking}, "half a body": {Mode: llm.CutBody}} {
 		t.Run(name, func(t *testing.T) {
-			b := bring(t, everyEvent)
+			b := newBench(t, everyEvent)
 			b.Record(b.Turn("s1", "I like oolong tea.", "assistant: Noted."))
 			b.Fail(f)
 			b.Wait()
@@ -120,7 +120,7 @@ func TestB5B7FailuresBecomeRawEntries(t *testing.T) {
 }
 
 func TestOnFailureRetryKeepsThePointer(t *testing.T) {
-	b := bring(t, everyEvent+`,"on_failure":"retry"`)
+	b := newBench(t, everyEvent+`,"on_failure":"retry"`)
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	b.Fail(llm.Fault{Mode: llm.Empty})
 	assert.Equal(t, abi.ReadinessFailed, b.Wait().Status)
@@ -133,7 +133,7 @@ func TestOnFailureRetryKeepsThePointer(t *testing.T) {
 }
 
 func TestB6NothingWorthKeeping(t *testing.T) {
-	b := bring(t, everyEvent)
+	b := newBench(t, everyEvent)
 	b.Record(b.Turn("s1", "Hello?"))
 	assert.Equal(t, abi.ReadinessReady, b.Wait().Status)
 	assert.Equal(t, 1, b.Calls())
@@ -152,7 +152,7 @@ func TestB6NothingWorthKeeping(t *testing.T) {
 }
 
 func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {
-	b := bring(t, everyEvent)
+	b := newBench(t, everyEvent)
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	_, err := sdktest.Do(b.Host, abi.OpWaitUntilReady, scope, func(c *sdk.Call,
 		r *abi.WaitRequest) (*abi.BackendReadiness, error) {
@@ -167,7 +167,7 @@ func TestB8AnEntryThatCannotBeStoredMovesNothing(t *testing.T) {
 
 // TestB9RoundsAreBounded uses summaries as long as the messages they replace, so no number of rounds suffices.
 func TestB9RoundsAreBounded(t *testing.T) {
-	b := bring(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":3000,"consolidation_ratio":0.95,`+
+	b := newBench(t, `"profile":"local","context_window_tokens":12000,"max_output_tokens":2000,"safety_buffer_tokens":1000,"prompt_overhead_tokens":3000,"consolidation_ratio":0.95,`+
 		`"max_rounds":5,"dream":{"enabled":false}`)
 	for range 14 {
 		b.Record(b.Turn("s1", strings.Repeat("word", 500))) // 500 tokens and 4 by the estimate of four bytes
@@ -179,7 +179,7 @@ func TestB9RoundsAreBounded(t *testing.T) {
 }
 
 func TestB10B11Cursors(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	for range 100 {
 		b.entries("x")
 	}
@@ -197,7 +197,7 @@ func TestB10B11Cursors(t *testing.T) {
 			36}, {"nothing at all", "", nil, 1},
 	} {
 		t.Run("check B11: "+c.name, func(t *testing.T) {
-			b := bring(t, "")
+			b := newBench(t, "")
 			b.write(func(m *memory) {
 				for _, cursor := range c.lines {
 					m.Append(historyLog, []byte(`{"cursor":`+cursor+`,"timestamp":"2026-01-01 00:00","content":"x"}`))
@@ -214,7 +214,7 @@ func TestB10B11Cursors(t *testing.T) {
 
 func TestB12Compaction(t *testing.T) {
 	for dreamt, first := range map[int64]int{4: 5, 9: 8} {
-		b := bring(t, `"max_history_entries":3`)
+		b := newBench(t, `"max_history_entries":3`)
 		b.entries(teas(10)...)
 		b.write(func(m *memory) { m.compact(dreamt) })
 		kept := b.history()
@@ -226,13 +226,13 @@ func TestB12Compaction(t *testing.T) {
 }
 
 func TestB13B14EntriesAreBoundedAndStripped(t *testing.T) {
-	for most, length := range map[int]int{summaryMost: 20000, rawMost: 20000, entryMost: 70000} {
+	for most, length := range map[int]int{maxSummary: 20000, maxRaw: 20000, maxEntry: 70000} {
 		text := prepare(strings.Repeat("x", length), most)
 		assert.Equal(t, strings.Repeat("x", most)+"\n... (truncated)", text, "check B13")
 	}
 	for _, text := range []string{"<think>hm</think>", "<thinking>hm", "<think>a</think><thought>b</thought>\n",
 		"</think>"} {
-		assert.Empty(t, prepare(text, summaryMost), "check B14: %s", text)
+		assert.Empty(t, prepare(text, maxSummary), "check B14: %s", text)
 	}
 }
 
@@ -244,7 +244,7 @@ func (b *bench) dream() *abi.MutationReceipt {
 }
 
 func TestB16DreamGoesBatchByBatch(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	b.entries(teas(45)...)
 	for _, cursor := range []string{"20", "40", "45"} {
 		assert.Equal(t, "applied", b.dream().Status)
@@ -255,20 +255,20 @@ func TestB16DreamGoesBatchByBatch(t *testing.T) {
 }
 
 func TestB17B18B19HowARunEnds(t *testing.T) {
-	b := bring(t, `"dream":{"max_iterations":1}`)
+	b := newBench(t, `"dream":{"max_iterations":1}`)
 	b.entries(teas(3)...)
 	r := b.dream()
 	assert.Equal(t, `"max_iterations"`, string(r.Trace.Details["reason"]))
 	assert.Equal(t, "0", b.dreamt(), "check B17: the cursor stays")
 	assert.NotEmpty(t, r.NativeIDs, "check B17: a version of what changed")
 
-	b = bring(t, "")
+	b = newBench(t, "")
 	b.entries("- [skip] nothing")
 	r = b.dream()
 	assert.Equal(t, "1", b.dreamt(), "check B18: completed without an edit")
 	assert.Empty(t, r.NativeIDs, "check B18: no version")
 
-	b = bring(t, "")
+	b = newBench(t, "")
 	b.entries(teas(1)...)
 	require.NoError(t, b.Stub.Fail(llm.Fault{Mode: llm.Say, Content: `{"path":"nowhere.md"}`, Times: 1},
 		llm.Fault{Mode: llm.Prose}))
@@ -278,7 +278,7 @@ func TestB17B18B19HowARunEnds(t *testing.T) {
 }
 
 func TestDreamThatFailsIsTriedAgain(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	b.Fail(llm.Fault{Mode: llm.Length, Purpose: "nanobot.dream"})
 	assert.Equal(t, abi.ReadinessFailed, b.Wait().Status)
@@ -363,7 +363,7 @@ func (b *bench) versionAt(sha string) (v versionLine) {
 }
 
 func TestB22B23B24LogAndRestore(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	first := b.version("I like oolong tea.")
 	one := b.Files()
 	second := b.version("I live in Oslo.")
@@ -403,7 +403,7 @@ func TestB22B23B24LogAndRestore(t *testing.T) {
 }
 
 func TestB25LineEndsMakeNoVersion(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	b.write(func(m *memory) {
 		sha := m.commit(folder{{path: userFile, before: "a\nb\n", text: "a\r\nb\r\n"}}, m.Now, "dream: x", "", 0, 0)
 		assert.Empty(t, sha, "check B25")
@@ -412,7 +412,7 @@ func TestB25LineEndsMakeNoVersion(t *testing.T) {
 
 func TestB27InjectedMemoryIsNotArchived(t *testing.T) {
 	for _, mode := range []llm.Mode{"", llm.Empty} {
-		b := bring(t, everyEvent)
+		b := newBench(t, everyEvent)
 		b.Record(b.Turn("s1", "I like oolong tea.\n<memory-context backend=\"x\">\nSECRETBLOCK\n</memory-context>"))
 		if mode != "" {
 			b.Fail(llm.Fault{Mode: mode})
@@ -425,7 +425,7 @@ func TestB27InjectedMemoryIsNotArchived(t *testing.T) {
 }
 
 func TestB28DreamOffSkipsTheHistory(t *testing.T) {
-	b := bring(t, `"dream":{"enabled":false}`)
+	b := newBench(t, `"dream":{"enabled":false}`)
 	b.entries(teas(12)...)
 	_, err := sdktest.Do(b.Host, abi.OpSetupScope, scope, plugin.SetupScope, &abi.Empty{})
 	require.NoError(t, err)
@@ -434,7 +434,7 @@ func TestB28DreamOffSkipsTheHistory(t *testing.T) {
 }
 
 func TestB30TwoPhases(t *testing.T) {
-	b := bring(t, `"dream":{"mode":"two_phase"}`)
+	b := newBench(t, `"dream":{"mode":"two_phase"}`)
 	b.entries(teas(1)...)
 	b.Fail(llm.Fault{Mode: llm.Say, Content: "[SKIP] no new information"})
 	b.dream()
@@ -453,7 +453,7 @@ func TestB30TwoPhases(t *testing.T) {
 }
 
 func TestControlProfileDreamsBehindEverySession(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	receipt := b.Record(b.Turn("s1", "I like oolong tea."))
 	assert.Equal(t, abi.StatusPending, receipt.Status)
 	b.Record(b.Turn("s2", "I live in Oslo."))
@@ -468,7 +468,7 @@ func TestControlProfileDreamsBehindEverySession(t *testing.T) {
 }
 
 func TestLocalProfileArchivesIdleSessionsAndDreamsByTheClock(t *testing.T) {
-	b := bring(t, `"profile":"local"`)
+	b := newBench(t, `"profile":"local"`)
 	b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	b.Later(14 * time.Minute)
@@ -490,7 +490,7 @@ func TestLocalProfileArchivesIdleSessionsAndDreamsByTheClock(t *testing.T) {
 }
 
 func TestTheTailKeepsAShortSuffixBehindAnArchive(t *testing.T) {
-	b := bring(t, `"profile":"local","update_policy":"every_event"`)
+	b := newBench(t, `"profile":"local","update_policy":"every_event"`)
 	for i := range 6 {
 		b.Record(b.Turn("s1", fmt.Sprintf("Question %d", i), fmt.Sprintf("assistant: Answer %d", i)))
 	}
@@ -510,7 +510,7 @@ func TestTheTailKeepsAShortSuffixBehindAnArchive(t *testing.T) {
 func TestTheSkillIsOfTheConfiguration(t *testing.T) {
 	skill := func(config string) string {
 		var answer struct{ Text string }
-		require.NoError(t, json.Unmarshal(bring(t, config).Query("skill", `{}`), &answer))
+		require.NoError(t, json.Unmarshal(newBench(t, config).Query("skill", `{}`), &answer))
 		return answer.Text
 	}
 	assert.Contains(t, skill(""), "what is in none of them you do not know")

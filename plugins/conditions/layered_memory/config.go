@@ -15,14 +15,14 @@ import (
 type settings struct {
 	nanobot.Settings
 	// raw: messages that the model could not archive are copied into the history.
-	raw        bool
-	ownHistory bool // show recent history of the request's session only
-	maxEntries int64
-	idleMS     int64 // 0: idle sessions are not archived
-	soul       bool
-	versions   bool
-	prompts    *promptSet
-	dream      dreamConfig
+	raw                bool
+	sessionHistoryOnly bool // show recent history of the request's session only
+	maxEntries         int64
+	idleMS             int64 // 0: idle sessions are not archived
+	soul               bool
+	versions           bool
+	prompts            *promptSet
+	dream              dreamConfig
 }
 
 // dreamConfig is the config block dream.
@@ -31,7 +31,7 @@ type dreamConfig struct {
 	skills                     bool // Dream may read and write skills/**
 	intervalMS, batch, rounds  int64
 	entryChars, fileChars      int64
-	keep                       int64 // number of runs that are kept
+	keepRuns                   int64 // number of runs that are kept
 	model, instruction         string
 	// scheduled: interval_h or cron is configured.
 	scheduled bool
@@ -41,7 +41,7 @@ type dreamConfig struct {
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	s := &settings{raw: true, maxEntries: 1000, soul: true, versions: true,
 		dream: dreamConfig{on: true, intervalMS: 2 * 3600_000, batch: 20, rounds: 10, entryChars: 1000, fileChars: 8000,
-			keep: 10}}
+			keepRuns: 10}}
 	var after, idle abi.Raw
 	var onFailure, visibility, versioning, prompts string
 	dream := func(d *wirejson.Decoder, name string) (err error) {
@@ -57,7 +57,7 @@ func parseSettings(config *abi.GuestConfig) (*settings, error) {
 			&s.maxEntries), object.Optional("include_soul", &s.soul),
 		object.Optional("versioning", &versioning), object.Optional("idle_archive_minutes", &idle),
 		object.Optional("prompts", &prompts))
-	s.raw, s.ownHistory, s.versions = onFailure != "retry", visibility == "session", versioning != "off"
+	s.raw, s.sessionHistoryOnly, s.versions = onFailure != "retry", visibility == "session", versioning != "off"
 	// A configured schedule also applies under the profile control.
 	s.dream.afterSession = string(after) == "true" || after == nil && !s.Local && !s.dream.scheduled
 	if err == nil && string(after) == "true" && s.dream.scheduled {
@@ -88,7 +88,7 @@ func (b *dreamConfig) read(d *wirejson.Decoder) (after abi.Raw, err error) {
 		object.Optional("file_chars", &b.fileChars), object.Optional("max_iterations", &b.rounds), object.Optional("model",
 			&b.model),
 		object.Optional("instruction", &b.instruction), object.Optional("after_session", &after),
-		object.Optional("keep_sessions", &b.keep))
+		object.Optional("keep_sessions", &b.keepRuns))
 	b.on, b.twoPhase, b.scheduled = b.on && mode != "off", mode == "two_phase", hours > 0 || cron != ""
 	if hours > 0 {
 		b.intervalMS = int64(hours * 3600_000)

@@ -69,8 +69,8 @@ func cronSet(field string, least, most int) (set uint64, ok bool) {
 	return set, true
 }
 
-// within reports whether the schedule has a time after since and up to now. It ignores times more than a year ago.
-func (s *schedule) within(since, now time.Time) bool {
+// hasTime reports whether the schedule has a time after since and up to now. It ignores times more than a year ago.
+func (s *schedule) hasTime(since, now time.Time) bool {
 	now = now.UTC()
 	since = since.UTC()
 	for back := range 366 {

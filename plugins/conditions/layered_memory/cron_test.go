@@ -32,7 +32,7 @@ func TestSchedules(t *testing.T) {
 		require.NoError(t, err)
 		now, err := time.Parse(time.RFC3339, c.now)
 		require.NoError(t, err)
-		assert.Equal(t, c.due, s.within(since, now), "%s from %s to %s", c.cron, c.since, c.now)
+		assert.Equal(t, c.due, s.hasTime(since, now), "%s from %s to %s", c.cron, c.since, c.now)
 	}
 	for _, bad := range []string{"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
 		"5-1 * * * *", "*/0 * * * *", "a * * * *", "1- * * * *", "* * * * * *"} {
@@ -46,13 +46,13 @@ func FuzzSchedule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, ok := parseSchedule(text); ok {
 			now := time.Date(2026, 1, 12, 9, 0, 0, 0, time.UTC)
-			assert.False(t, s.within(now, now), "nothing lies between a time and itself")
+			assert.False(t, s.hasTime(now, now), "nothing lies between a time and itself")
 		}
 	})
 }
 
 func TestDreamByCron(t *testing.T) {
-	b := bring(t, `"profile":"local","update_policy":"every_event","dream":{"cron":"0 3 * * *"}`)
+	b := newBench(t, `"profile":"local","update_policy":"every_event","dream":{"cron":"0 3 * * *"}`)
 	b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	b.Wait() // the first time: no run yet, so the missed one is made up for

@@ -78,30 +78,30 @@ func (m *memory) AfterWork(reserve int64) {
 	}
 }
 
-// live is the maximum distance between the events' times and the host's clock at which a scope counts as in current
-// use.
-const live = 24 * 60 * 60_000
+// maxClockGapMS is the maximum distance between the events' times and the host's clock at which a scope counts as in
+// current use.
+const maxClockGapMS = 24 * 60 * 60_000
 
 // due reports whether the schedule requires a run. It uses the times of the entries, so that a replay has its runs at
 // the same points of the timeline, on any day and at any pace. If the last run read entries of the current day, it also
 // uses the host's clock, because time then passes without entries.
 func (m *memory) due(d *model.Progress) bool {
 	if d.Ran == 0 {
-		return m.passed(0, m.NowMS())
+		return m.scheduled(0, m.NowMS())
 	}
 	newest, _ := m.newest(-1, 1)
-	if len(newest) > 0 && d.RanAt != 0 && m.passed(d.RanAt, newest[0].unixMS()) {
+	if len(newest) > 0 && d.RanAt != 0 && m.scheduled(d.RanAt, newest[0].unixMS()) {
 		return true
 	}
-	replayed := d.RanAt != 0 && (d.Ran-d.RanAt > live || d.RanAt-d.Ran > live)
-	return !replayed && (m.passed(d.Ran, m.NowMS()) || m.NowMS() < d.Ran)
+	replayed := d.RanAt != 0 && (d.Ran-d.RanAt > maxClockGapMS || d.RanAt-d.Ran > maxClockGapMS)
+	return !replayed && (m.scheduled(d.Ran, m.NowMS()) || m.NowMS() < d.Ran)
 }
 
-// passed reports whether a time of the schedule lies between two times, in ms since 1970.
-func (m *memory) passed(since, until int64) bool {
+// scheduled reports whether a time of the schedule lies between two times, in ms since 1970.
+func (m *memory) scheduled(since, until int64) bool {
 	s := &m.settings.dream
 	if s.cron != nil {
-		return s.cron.within(time.UnixMilli(since), time.UnixMilli(until))
+		return s.cron.hasTime(time.UnixMilli(since), time.UnixMilli(until))
 	}
 	return until-since >= s.intervalMS
 }
@@ -220,11 +220,11 @@ func (m *memory) edit(files folder, batch []entry, run *dreamResult) error {
 			if m.settings.dream.skills {
 				desk = desk.withSkill(call)
 			}
-			said := desk.call(call)
-			if call.Name != "read_file" && !strings.HasPrefix(said, "Error:") {
+			result := desk.call(call)
+			if call.Name != "read_file" && !strings.HasPrefix(result, "Error:") {
 				run.edits++
 			}
-			r.Messages = append(r.Messages, chat.Message{Role: "tool", ToolCallID: call.ID, Content: said})
+			r.Messages = append(r.Messages, chat.Message{Role: "tool", ToolCallID: call.ID, Content: result})
 			run.skills = desk[len(files):]
 		}
 		run.turns = append(slices.Clip(analysed), r.Messages...)

@@ -13,12 +13,12 @@ import (
 	"github.com/memhost/memhost/sdk/chat"
 )
 
-// What the scope's state holds beside the sessions (package nanobot):
+// What the scope's state holds in addition to the sessions (package nanobot):
 //
 //	file/<path>      SOUL.md, USER.md and memory/MEMORY.md, as text, and files of a workspace that was imported: skills, prompts/dream.md, what is not known
-//	history          log; history.jsonl, a line an entry, as it came where it was imported
+//	history          log; history.jsonl, one entry per line, unchanged if it was imported
 //	cursor           memory/.cursor: the history's last cursor, in decimals
-//	dream            how far Dream has come, and how it failed last
+//	dream            how far Dream has come, and its last failure
 //	version/<sha>    a version, blob/<sha> a file of one, versions a log of their ids
 const (
 	soulFile   = "SOUL.md"
@@ -88,9 +88,9 @@ type entry struct {
 
 // Maximum lengths of entries by kind, in characters.
 const (
-	summaryMost = 8000
-	rawMost     = 16000
-	entryMost   = 64000
+	maxSummary = 8000
+	maxRaw     = 16000
+	maxEntry   = 64000
 )
 
 // prepare converts a text to the form that the history stores.
@@ -123,7 +123,7 @@ func (x *entry) unixMS() int64 {
 // remember adds an entry to the history.
 func (m *memory) remember(x entry, most int) {
 	next, version := m.nextCursor()
-	x.cursor, x.content = next, prepare(x.content, min(most, entryMost))
+	x.cursor, x.content = next, prepare(x.content, min(most, maxEntry))
 	m.Append(historyLog, object.Encode(x.members()...))
 	m.Put("cursor", []byte(sdk.Itoa(next)), version)
 }

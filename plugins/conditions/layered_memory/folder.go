@@ -46,7 +46,7 @@ func (m *memory) WriteFiles(f *nanobot.Files) {
 		}
 	}
 	f.SessionFiles()
-	f.Kept(contentFiles...)
+	f.AddKept(contentFiles...)
 }
 
 // Empty reports whether there is neither a file nor a history.

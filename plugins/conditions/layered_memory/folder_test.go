@@ -16,7 +16,7 @@ import (
 )
 
 func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	workspace := nanobottest.Workspace(t, "new")
 	require.NoError(t, b.Take(workspace))
 	out := b.Files()
@@ -55,7 +55,7 @@ func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
 }
 
 func TestExportImportExportIsEqual(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	for _, text := range []string{"I like oolong tea.", "I live in Oslo.", "I prefer coffee now, not tea."} {
 		b.Record(b.Turn("s"+text[:3], text))
 		require.Equal(t, abi.ReadinessReady, b.Wait().Status)
@@ -86,7 +86,7 @@ func TestExportImportExportIsEqual(t *testing.T) {
 // TestVersionIDs computes the ids of versions/log.jsonl with another encoder: encoding/json sorts the members of a map,
 // as RFC 8785 asks.
 func TestVersionIDs(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	b.Record(b.Turn("s1", "I like \"oolong\" tea <b> & \u2028 ü\ttab.", "assistant: fine"))
 	require.Equal(t, abi.ReadinessReady, b.Wait().Status)
 	parent := ""
@@ -114,7 +114,7 @@ func TestB15HistoryMD(t *testing.T) {
 	const old = "[2026-02-03 09:10] Tea was bought.\n[2026-02-04 10:00] It was oolong.\n\n" +
 		"[2026-02-05 11:00] [RAW] 2 messages\n[2026-02-05T10:58] USER: hello\n[2026-02-05T10:59] ASSISTANT [tools: " +
 		"a, b]: hi\r\n\r\n\nAn undated \xff paragraph\nof two lines.\n"
-	b := bring(t, "")
+	b := newBench(t, "")
 	require.NoError(t, b.Take(map[string]string{oldHistory: strings.ToValidUTF8(old, "\uFFFD"), oldHistory +
 		".bak": "older"}))
 	history := b.history()
@@ -134,7 +134,7 @@ func TestB15HistoryMD(t *testing.T) {
 	assert.Equal(t, out, b.Again(out).Files(), "check B15: a second start does nothing")
 	assert.Empty(t, b.Find("s", "?", abi.ContextBudget{}).FormattedContext, "old history counts as read")
 
-	fresh := bring(t, "")
+	fresh := newBench(t, "")
 	require.NoError(t, fresh.Take(map[string]string{oldHistory: "[2026-02-03 09:10] x",
 		linesFile: `{"cursor":7,"timestamp":"2026-02-03 09:10","content":"new"}` + "\n"}))
 	assert.Equal(t, "[2026-02-03 09:10] x", fresh.Files()[oldHistory],
@@ -162,7 +162,7 @@ func TestAnyHistoryComesOutAsItCameIn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(line, 1, 12).Draw(rt, "lines"), "\n") + "\n"
 		cursor := rapid.SampledFrom([]string{"0", "40", "x", "-3", ""}).Draw(rt, "cursor")
-		b := bring(t, "")
+		b := newBench(t, "")
 		require.NoError(t, b.Take(map[string]string{linesFile: text, issuedFile: cursor, cursorFile: cursor}))
 		out := b.Files()
 		require.Equal(t, text, out[linesFile])
@@ -171,7 +171,7 @@ func TestAnyHistoryComesOutAsItCameIn(t *testing.T) {
 }
 
 func TestAWorkspacesOwnInstruction(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	require.NoError(t, b.Take(map[string]string{instructionFile: "OWN INSTRUCTION, with edit_file"}))
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	b.Wait()
@@ -184,7 +184,7 @@ func TestHistorySearch(t *testing.T) {
 {"cursor":3,"timestamp":"2026-01-03 09:00","content":"- TEA again."}
 `}
 	for search, want := range map[string][]string{"off": nil, "keyword": {"history#1", "history#3"}} {
-		b := bring(t, `"history_search":"`+search+`"`)
+		b := newBench(t, `"history_search":"`+search+`"`)
 		require.NoError(t, b.Take(folder))
 		var got []string
 		for _, e := range b.Find("s1", "which oolong tea?", abi.ContextBudget{}).Evidence {
@@ -204,7 +204,7 @@ func TestShippedTemplatesAreNotShown(t *testing.T) {
 			sum := sha256.Sum256([]byte(shipped))
 			templates = append([]string{hex.EncodeToString(sum[:])}, before...)
 		}
-		b := bring(t, "")
+		b := newBench(t, "")
 		require.NoError(t, b.Take(map[string]string{userFile: shipped}))
 		assert.Len(t, b.Find("s", "?", abi.ContextBudget{}).Evidence, want)
 		assert.Equal(t, shipped, b.Files()[userFile], "it is kept all the same")

@@ -27,7 +27,7 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 		id := x.path + "@" + sdk.Digest256(x.text)[:8]
 		switch {
 		case x.text == "":
-		case f.Whole("long_term", id):
+		case f.RemoveWhole("long_term", id):
 			x.text, dreamt = "", true
 		case dreamt:
 			f.Remains(id + ": a model may have written parts of it from these events; forgetting this native id removes it")

@@ -26,10 +26,10 @@ func TestChecksOfAll(t *testing.T) { nanobottest.Checks(t, module) }
 // bench is a rig with named files.
 type bench struct{ *nanobottest.Rig }
 
-// bring makes a bench. config is the rest of the block after llm: `"memory_window":100`.
-func bring(t *testing.T, config string) *bench {
+// newBench makes a bench. config is the rest of the block after llm: `"memory_window":100`.
+func newBench(t *testing.T, config string) *bench {
 	t.Helper()
-	return &bench{module.Bring(t, config)}
+	return &bench{module.NewRig(t, config)}
 }
 
 // history is the entries of history.jsonl.
@@ -55,13 +55,13 @@ func (b *bench) dreamt() string { return b.Files()[cursorFile] }
 // write runs work that may write, in an operation like the host's.
 func (b *bench) write(do func(m *memory)) {
 	b.T.Helper()
-	m := b.opened()
+	m := b.open()
 	do(m)
 	require.NoError(b.T, m.Err())
 }
 
-// opened returns the memory in an operation.
-func (b *bench) opened() *memory {
+// open returns the memory in an operation.
+func (b *bench) open() *memory {
 	b.T.Helper()
 	m, err := open(b.Call(abi.OpWaitUntilReady, scope))
 	require.NoError(b.T, err)
@@ -72,7 +72,7 @@ func (b *bench) opened() *memory {
 func (b *bench) entries(contents ...string) {
 	b.T.Helper()
 	for _, content := range contents {
-		b.write(func(m *memory) { m.remember(entry{at: nanobot.Minute(m.Now), content: content}, summaryMost) })
+		b.write(func(m *memory) { m.remember(entry{at: nanobot.Minute(m.Now), content: content}, maxSummary) })
 	}
 }
 

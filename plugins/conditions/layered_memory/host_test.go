@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 
 func TestB26B29ThroughTheHost(t *testing.T) {
 	s := module.Open(t, `"update_policy":"every_event"`)
-	s.Tell(s.Turn("s1", "I like oolong tea."))
+	s.Record(s.Turn("s1", "I like oolong tea."))
 	require.NoError(t, s.Stub.Fail(llm.Fault{Mode: llm.Hold, Times: 1}))
 	ready := make(chan error, 1)
 	go func() {
@@ -46,37 +46,37 @@ func TestB26B29ThroughTheHost(t *testing.T) {
 		ready <- err
 	}()
 	require.Eventually(t, func() bool { return s.Stub.Counts().LLM == 1 }, 10*time.Second, 5*time.Millisecond)
-	assert.Equal(t, abi.StatusPending, s.Tell(s.Turn("s1", "I live in Oslo.")).Status)
+	assert.Equal(t, abi.StatusPending, s.Record(s.Turn("s1", "I live in Oslo.")).Status)
 	s.Stub.ClearFaults()
 	require.NoError(t, <-ready)
 	assert.NotContains(t, s.Stub.Log()[0].Prompt, "Oslo",
 		"check B29: what is recorded while an archive runs stays for the next")
-	assert.Contains(t, s.Shown(scope), "Oslo")
+	assert.Contains(t, s.Context(scope), "Oslo")
 
-	before, asked := s.Shown(scope), s.Stub.Counts().LLM
+	before, asked := s.Context(scope), s.Stub.Counts().LLM
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
 	require.NoError(t, err)
 	for range 10 {
-		assert.Equal(t, abi.StatusSkippedReadOnly, s.Tell(s.Turn("s9", "I like coffee.")).Status)
+		assert.Equal(t, abi.StatusSkippedReadOnly, s.Record(s.Turn("s9", "I like coffee.")).Status)
 	}
-	assert.Equal(t, before, s.Shown(scope), "check B26")
+	assert.Equal(t, before, s.Context(scope), "check B26")
 	assert.Equal(t, asked, s.Stub.Counts().LLM, "check B26: no call")
 }
 
 func TestDreamRunsByTheHostsClock(t *testing.T) {
 	brief.Leave(t)
 	s := module.Open(t, `"profile":"local"`)
-	s.Tell(s.Turn("s1", "I like oolong tea."))
+	s.Record(s.Turn("s1", "I like oolong tea."))
 	s.Advance(3 * time.Hour)
-	require.Eventually(t, func() bool { return strings.Contains(s.Shown(scope), "User (USER.md)") }, 25*time.Second,
+	require.Eventually(t, func() bool { return strings.Contains(s.Context(scope), "User (USER.md)") }, 25*time.Second,
 		100*time.Millisecond)
-	assert.Contains(t, s.Shown(scope), "oolong")
+	assert.Contains(t, s.Context(scope), "oolong")
 }
 
 func TestS3S9ThroughTheHost(t *testing.T) {
 	s := module.Open(t, `"update_policy":"every_event"`)
 	require.NoError(t, s.Stub.Fail(llm.Fault{Mode: llm.Slow, Purpose: "nanobot"}))
-	s.Tell(s.Turn("s1", "I like oolong tea."))
+	s.Record(s.Turn("s1", "I like oolong tea."))
 	began := time.Now()
 	r, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: scope, TimeoutMS: 1000})
 	require.NoError(t, err)
@@ -88,17 +88,17 @@ func TestS3S9ThroughTheHost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, abi.ReadinessReady, r.Status, "check S9: and is done with work that is left")
 
-	before, asked := s.Shown(scope), s.Stub.Counts().LLM
+	before, asked := s.Context(scope), s.Stub.Counts().LLM
 	_, err = s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
 	require.NoError(t, err)
 	for range 20 {
-		assert.Equal(t, abi.StatusSkippedReadOnly, s.Tell(s.Turn("s9", "I like coffee.")).Status, "check S3")
+		assert.Equal(t, abi.StatusSkippedReadOnly, s.Record(s.Turn("s9", "I like coffee.")).Status, "check S3")
 		m, err := s.NativeMutation(context.Background(),
 			&abi.NativeMutation{Scope: scope, Name: "dream", Reason: "test"})
 		require.NoError(t, err)
 		assert.Equal(t, "skipped_read_only", m.Status, "check S3")
 	}
-	assert.Equal(t, before, s.Shown(scope), "check S3")
+	assert.Equal(t, before, s.Context(scope), "check S3")
 	assert.Equal(t, asked, s.Stub.Counts().LLM, "check S3: no call")
 }
 

@@ -13,10 +13,10 @@ import (
 
 // Query answers, besides those of all memories,
 //
-//	dream_log {sha?}    the newest change of Dream, or restore, or the given version, with its diff
-//	dream_restore {}    the last 10 changes of Dream and restores, newest first, with undone where a restore took one back
-//	dream_diff {from, to?}   what differs between two versions; to is the newest where it is absent
-//	dream_sessions {name?}   the runs of Dream that are kept, newest first; with name one of them, line by line
+//	dream_log {sha?}    the newest change by Dream or by a restore, or the given version, with its diff
+//	dream_restore {}    the last 10 changes by Dream and restores, newest first, with undone if a restore has undone them
+//	dream_diff {from, to?}   what differs between two versions; to is the newest if it is absent
+//	dream_sessions {name?}   the stored runs of Dream, newest first; with name one of them, line by line
 func (m *memory) Query(r *abi.NativeQuery, answer *wirejson.Encoder) bool {
 	switch r.Name {
 	case "dream_log":
@@ -91,7 +91,7 @@ func (m *memory) writeDiff(from, to string, answer *wirejson.Encoder) {
 	}
 	now, diff := m.find(to), ""
 	for i, path := range contentFiles {
-		text, _, _ := unified(path, m.blob(old.tree[i]), m.blob(now.tree[i]))
+		text, _, _ := unifiedDiff(path, m.blob(old.tree[i]), m.blob(now.tree[i]))
 		diff += text
 	}
 	object.Write(answer, object.Always("from", &old.sha), object.Always("to", &now.sha), object.Always("diff", &diff))

@@ -38,7 +38,7 @@ func (b *bench) restore(sha string) string {
 // are not shown as recent either. It still reads new entries.
 func TestARestoreIsFinal(t *testing.T) {
 	for _, config := range []string{``, `"dream":{"after_session":true}`, `"dream":{"max_iterations":1}`} {
-		b := bring(t, config)
+		b := newBench(t, config)
 		b.entries("- [durable] I like oolong tea.")
 		made := b.dream()
 		require.NotEmpty(t, made.NativeIDs, config)
@@ -59,7 +59,7 @@ func TestARestoreIsFinal(t *testing.T) {
 
 // TestARestoreIsAVersion: it is listed, marks what it undid, and can be undone itself.
 func TestARestoreIsAVersion(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	first, second := b.version("I like oolong tea."), b.version("I live in Oslo.")
 	back := b.restore(second)
 	ids, undone := b.undoneList()
@@ -81,7 +81,7 @@ func TestARestoreIsAVersion(t *testing.T) {
 func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
 	clock := regexp.MustCompile(`"wall_clock":"[^"]*"`)
 	replay := func(days int) map[string]string {
-		b := bring(t, `"update_policy":"every_event"`)
+		b := newBench(t, `"update_policy":"every_event"`)
 		b.Later(time.Duration(days) * 24 * time.Hour)
 		for _, text := range []string{"I like oolong tea.", "I live in Oslo."} {
 			b.Record(b.Turn("s1", text))
@@ -105,12 +105,12 @@ func TestReplaysOnDifferentDaysGiveTheSameBytes(t *testing.T) {
 func TestDreamFollowsTheTimelineOfAReplay(t *testing.T) {
 	for _, schedule := range []string{`"interval_h":2`, `"cron":"0 */2 * * *"`} {
 		for _, pace := range []time.Duration{0, time.Second, 26 * time.Hour} {
-			b := bring(t, `"dream":{`+schedule+`}`)
+			b := newBench(t, `"dream":{`+schedule+`}`)
 			b.Later(200 * 24 * time.Hour)
 			var cursors []string
 			for _, at := range []string{"09:01", "09:30", "10:50", "11:40", "15:10"} {
 				b.write(func(m *memory) {
-					m.remember(entry{at: "2026-01-12 " + at, content: "- [durable] I like tea at " + at + "."}, summaryMost)
+					m.remember(entry{at: "2026-01-12 " + at, content: "- [durable] I like tea at " + at + "."}, maxSummary)
 				})
 				b.Later(pace)
 				b.Idle()

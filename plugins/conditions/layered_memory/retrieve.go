@@ -13,7 +13,7 @@ import (
 
 // Bounds of the section Recent History.
 const (
-	recentMost   = 50
+	maxRecent    = 50
 	recentTokens = 8000
 )
 
@@ -96,10 +96,10 @@ func (x *entry) item(title string) nanobot.Item {
 // recent returns the newest part of the history that Dream has not read, oldest first.
 func (m *memory) recent(session string) (items []nanobot.Item, bad int64) {
 	d := model.ReadProgress(m.State, dreamKey)
-	list, bad := m.newest(d.Cursor, recentMost)
+	list, bad := m.newest(d.Cursor, maxRecent)
 	left := int64(recentTokens)
 	for i := len(list) - 1; i >= 0; i-- {
-		if m.settings.ownHistory && list[i].session != session || list[i].content == "" {
+		if m.settings.sessionHistoryOnly && list[i].session != session || list[i].content == "" {
 			continue
 		}
 		if left -= m.CountTokens(list[i].content); left < 0 {

@@ -11,19 +11,20 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// The runs of Dream are files below dreams/, like dreams/20260403-000200-42.jsonl: the time and the cursor of the last
-// entry of the history that was read; a further run over the same entries has -2 behind it, and so on. The first line is about the run, each other one is a message. They are no sessions: no model is shown them.
+// The runs of Dream are files below dreams/, like dreams/20260403-000200-42.jsonl: the name has the time and the cursor
+// of the last history entry that was read; a second run over the same entries has the suffix -2, and so on. The first
+// line describes the run, every other line is a message. They are not sessions, and no model sees them.
 const dreamDir = "dreams/"
 
 // keepSession stores a run, and drops the oldest runs beyond the limit.
 func (m *memory) keepSession(run *dreamResult, first, last *entry) {
-	if m.settings.dream.keep == 0 || len(run.turns) == 0 {
+	if m.settings.dream.keepRuns == 0 || len(run.turns) == 0 {
 		return
 	}
 	at := last.moment()
 	base := stamp(at) + "-" + sdk.Itoa(last.cursor)
 	name := base
-	for n := int64(2); m.keeps(name); n++ {
+	for n := int64(2); m.hasRun(name); n++ {
 		name = base + "-" + sdk.Itoa(n)
 	}
 	kind, key := "metadata", "dream:"+name
@@ -44,7 +45,7 @@ func (m *memory) keepSession(run *dreamResult, first, last *entry) {
 	}
 	nanobot.KeepFile(m.State, dreamDir+name+".jsonl", text, sdk.AnyVersion)
 	kept := m.sessions()
-	for i := range max(0, int64(len(kept))-m.settings.dream.keep) {
+	for i := range max(0, int64(len(kept))-m.settings.dream.keepRuns) {
 		m.Delete("file/" + kept[i])
 	}
 }
@@ -57,8 +58,8 @@ func (m *memory) sessions() (paths []string) {
 	return paths
 }
 
-// keeps reports whether a run of this name is stored.
-func (m *memory) keeps(name string) bool {
+// hasRun reports whether a run of this name is stored.
+func (m *memory) hasRun(name string) bool {
 	_, version := nanobot.KeptFile(m.State, dreamDir+name+".jsonl")
 	return version != 0
 }

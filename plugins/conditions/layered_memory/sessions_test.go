@@ -15,7 +15,7 @@ import (
 )
 
 func TestARunOfDreamIsKeptAndTheOldestGoes(t *testing.T) {
-	b := bring(t, `"dream":{"keep_sessions":2}`)
+	b := newBench(t, `"dream":{"keep_sessions":2}`)
 	for i, fact := range []string{"I like oolong tea.", "I live in Oslo.", "My cat is called Zorvex."} {
 		b.version(fact)
 		b.Later(time.Duration(i+1) * time.Minute)
@@ -61,13 +61,13 @@ func TestARunOfDreamIsKeptAndTheOldestGoes(t *testing.T) {
 }
 
 func TestNoRunIsKeptWhereNoneIsWanted(t *testing.T) {
-	b := bring(t, `"dream":{"keep_sessions":0}`)
+	b := newBench(t, `"dream":{"keep_sessions":0}`)
 	b.version("I like oolong tea.")
 	assert.JSONEq(t, `[]`, string(b.Query("dream_sessions", `{}`)))
 }
 
 func TestTwoVersionsAreCompared(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	first := b.version("I like oolong tea.")
 	second := b.version("I live in Oslo.")
 	b.version("My cat is called Zorvex.")
@@ -86,7 +86,7 @@ func TestTwoVersionsAreCompared(t *testing.T) {
 
 func TestAScheduleCountsUnderTheProfileControl(t *testing.T) {
 	for _, schedule := range []string{`"cron":"0 3 * * *"`, `"interval_h":18`} {
-		b := bring(t, `"update_policy":"every_event","dream":{`+schedule+`}`)
+		b := newBench(t, `"update_policy":"every_event","dream":{`+schedule+`}`)
 		b.Now = "2026-01-12T12:00:00Z" // the day of the turns
 		b.Record(b.Turn("s1", "I like oolong tea."))
 		b.Wait() // the first time: no run yet, so the missed one is made up for
@@ -118,8 +118,8 @@ func TestNanobotsOwnTexts(t *testing.T) {
 		require.NoError(t, err)
 		return s.prompts
 	}
-	assert.Equal(t, &ownPrompts, of("", ""))
-	assert.Equal(t, &ownPrompts, of(abi.ProfileSourceDesign, `,"prompts":"memhost"`), "what is configured goes first")
+	assert.Equal(t, &memhostPrompts, of("", ""))
+	assert.Equal(t, &memhostPrompts, of(abi.ProfileSourceDesign, `,"prompts":"memhost"`), "what is configured goes first")
 	june := of(abi.ProfileSourceDesign, "")
 	assert.Equal(t, june, of("", `,"prompts":"nanobot"`))
 	assert.Contains(t, june.archive, "Only SNIP facts deserve a non-[skip] mark")
@@ -128,7 +128,7 @@ func TestNanobotsOwnTexts(t *testing.T) {
 	april := of("", `,"prompts":"nanobot","dream":{"mode":"two_phase"}`)
 	assert.Contains(t, april.archive, "Only output items matching these categories")
 
-	b := bring(t, `"prompts":"nanobot","dream":{"mode":"two_phase"}`)
+	b := newBench(t, `"prompts":"nanobot","dream":{"mode":"two_phase"}`)
 	b.version("I like oolong tea.")
 	var analysis, edit bool
 	for _, asked := range b.Stub.Log() {
@@ -140,7 +140,7 @@ func TestNanobotsOwnTexts(t *testing.T) {
 }
 
 func TestSessionsOfNanobotsDreamAreNoConversations(t *testing.T) {
-	b := bring(t, `"profile":"local"`)
+	b := newBench(t, `"profile":"local"`)
 	const line = `{"role":"user","content":"I like oolong tea."}` + "\n"
 	files := map[string]string{"USER.md": "- Lives in Oslo.\n", "sessions/cli.jsonl": line,
 		"sessions/dream_20260528-100000.jsonl": line, "sessions/ZHJlYW06MjAyNjA1MjgtMTAwMDAw.jsonl": line}

@@ -20,10 +20,10 @@ func TestSkillsAreDreamsWhereAllowed(t *testing.T) {
 		config  string
 		written string
 	}{{`"dream":{"allow_skills":true}`, "# Coffee"}, {"", ""}} {
-		b := bring(t, c.config)
+		b := newBench(t, c.config)
 		require.NoError(t, b.Take(map[string]string{"skills/tea/SKILL.md": "# Tea"}))
 		b.Record(b.Turn("s1", "I like oolong tea."))
-		m := b.opened()
+		m := b.open()
 		desk := m.desk(folder{{path: soulFile}})
 		require.NoError(t, m.Err())
 		if m.settings.dream.skills {
@@ -47,7 +47,7 @@ func TestSkillsAreDreamsWhereAllowed(t *testing.T) {
 }
 
 func TestASkillThatDreamWroteIsKept(t *testing.T) {
-	b := bring(t, `"dream":{"allow_skills":true}`)
+	b := newBench(t, `"dream":{"allow_skills":true}`)
 	require.NoError(t, b.Take(map[string]string{"skills/tea/SKILL.md": "# Tea"}))
 	b.Record(b.Turn("s1", "I like oolong tea."))
 	manifest, err := os.ReadFile("manifest.json")

@@ -17,8 +17,8 @@ const versionLog = "versions"
 // cursorFile is versioned along with the content files.
 const cursorFile = "memory/.dream_cursor"
 
-// diffMost is the maximum length of the diff in a version's message, in characters.
-const diffMost = 6000
+// maxDiff is the maximum length of the diff in a version's message, in characters.
+const maxDiff = 6000
 
 // version is a state of the files. tree holds the blob of each tracked file, in the order of tracked; "" for a missing
 // file.
@@ -57,7 +57,7 @@ func (m *memory) commit(files folder, at, subject, summary string, before, after
 	for _, f := range files {
 		old, now = append(old, f.before), append(now, f.text)
 		if !sameContent(f.text, f.before) {
-			text, added, removed := unified(f.path, f.before, f.text)
+			text, added, removed := unifiedDiff(f.path, f.before, f.text)
 			counts += f.path + " +" + sdk.Itoa(added) + " -" + sdk.Itoa(removed) + "\n"
 			diff, plus, minus = diff+text, plus+added, minus+removed
 			stats = append(stats, stat{f.path, int64(added), int64(removed)})
@@ -71,8 +71,8 @@ func (m *memory) commit(files folder, at, subject, summary string, before, after
 		head = []byte(m.record(&version{at: at, message: "init"}, append(old, sdk.Itoa(before))))
 	}
 	message := subject + "\n\n" + counts + "total +" + sdk.Itoa(plus) + " -" + sdk.Itoa(minus) + "\n\n" +
-		nanobot.Clip(diff, diffMost)
-	v := &version{at: at, parent: string(head), message: message, summary: nanobot.Clip(summary, summaryMost), stats: stats}
+		nanobot.Clip(diff, maxDiff)
+	v := &version{at: at, parent: string(head), message: message, summary: nanobot.Clip(summary, maxSummary), stats: stats}
 	return m.record(v, append(now, sdk.Itoa(after)))
 }
 
@@ -228,7 +228,7 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 			f.text = m.blob(tree[i])
 		}
 		texts = append(texts, f.text)
-		part, added, removed := unified(f.path, f.before, f.text)
+		part, added, removed := unifiedDiff(f.path, f.before, f.text)
 		diff += part
 		if part != "" {
 			stats = append(stats, stat{f.path, int64(added), int64(removed)})
@@ -238,7 +238,7 @@ func (m *memory) restore(prefix string) (sha string, undone []string) {
 	d.Cursor = max(d.Cursor, d.Shown)
 	d.Save(m.State, dreamKey)
 	_, head := m.Last(versionLog)
-	back := &version{at: m.Now, parent: string(head), message: undoes + v.sha[:shortSHA] + "\n\n" + nanobot.Clip(diff, diffMost),
+	back := &version{at: m.Now, parent: string(head), message: undoes + v.sha[:shortSHA] + "\n\n" + nanobot.Clip(diff, maxDiff),
 		stats: stats}
 	return m.record(back, append(texts, sdk.Itoa(d.Cursor))), undone
 }
@@ -255,8 +255,8 @@ func (m *memory) blob(name string) string {
 	return string(text)
 }
 
-// unified returns a diff of one hunk, from the first different line to the last, or "" if there is no difference.
-func unified(path, before, after string) (text string, added, removed int) {
+// unifiedDiff returns a diff of one hunk, from the first different line to the last, or "" if there is no difference.
+func unifiedDiff(path, before, after string) (text string, added, removed int) {
 	old, now := splitLines(before), splitLines(after)
 	first := 0
 	for first < len(old) && first < len(now) && old[first] == now[first] {

@@ -61,7 +61,7 @@ func (v *view) applyModify(e *event, k *commit, m *meta) {
 	if is != nil {
 		is.take(e)
 		is.Revisions++
-		v.own(e.ID, is.Lineage)
+		v.setOwner(e.ID, is.Lineage)
 	} else {
 		if is = v.get(e.ID); is == nil {
 			is = newEntry(e)
@@ -102,14 +102,14 @@ func (v *view) forgets(e *identity) []*entry {
 }
 
 func (v *view) applyForget(e *event, k *commit, m *meta) (warning string) {
-	meant := v.forgets(&e.identity)
-	if len(meant) == 0 {
+	targets := v.forgets(&e.identity)
+	if len(targets) == 0 {
 		return "forget_miss: event " + e.ID + " forgets what is not there"
 	}
-	for _, is := range meant {
+	for _, is := range targets {
 		is.ForgottenAt = k.Timestamp
 		v.write(is, k, m)
-		v.own(e.ID, is.Lineage)
+		v.setOwner(e.ID, is.Lineage)
 	}
 	return ""
 }

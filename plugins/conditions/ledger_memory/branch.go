@@ -65,14 +65,14 @@ func (l *ledger) createBranch(name, persona, from string, orphan bool, metadata 
 		return b
 	}
 	if !orphan {
-		l.begin(b, from)
+		l.initBranch(b, from)
 	}
 	l.putBranch(b)
 	return b
 }
 
-// begin sets a new branch's first head and its view.
-func (l *ledger) begin(b *branch, from string) {
+// initBranch sets a new branch's first head and its view.
+func (l *ledger) initBranch(b *branch, from string) {
 	if from == "" {
 		from, _ = l.head()
 	}
@@ -177,11 +177,11 @@ func (l *ledger) commitTo(b *branch, v *view, s *step) (*commit, []string) {
 	k := &commit{Branch: b.Name, Message: oneLine(s.message, 200), ParentID: b.Head, MergeParentID: s.mergeParent,
 		Timestamp: max(l.now(), v.time), Metadata: s.meta.encode()}
 	for _, e := range s.events {
-		l.keep(e)
+		l.storeEvent(e)
 		k.Events = append(k.Events, e.ID)
 	}
 	k.seal()
-	l.came(k.Timestamp)
+	l.advanceTimeline(k.Timestamp)
 	l.putCommit(k)
 	var warnings []string
 	for _, e := range s.events {

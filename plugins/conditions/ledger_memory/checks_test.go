@@ -60,14 +60,14 @@ func ready(t test, h *sdktest.Host, markers ...string) *abi.BackendReadiness {
 	return r
 }
 
-func found(t test, h *sdktest.Host, sessionID string) *abi.RetrieveResult {
+func mustRetrieve(t test, h *sdktest.Host, sessionID string) *abi.RetrieveResult {
 	r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope,
 		SessionID: sessionID})
 	require.NoError(t, err)
 	return r
 }
 
-func say(t *testing.T, stub *llm.Server, content string) {
+func answerNext(t *testing.T, stub *llm.Server, content string) {
 	stub.ClearFaults()
 	require.NoError(t, stub.Fail(llm.Fault{Mode: llm.Say, Content: content}))
 }
@@ -171,11 +171,11 @@ func TestC10ScopesOfAFactHideAndDoNotDelete(t *testing.T) {
 		`{"subject":"user","predicate":"sits in","object":"Oslo today","scope":"session","session_id":"s1"}`)
 	must(t, h, "memory_add", `{"subject":"user","predicate":"has","object":"a cold","scope":"temporary"}`)
 	before := h.Keys(scope)
-	assert.Contains(t, found(t, h, "s1").FormattedContext, "Oslo today")
-	assert.NotContains(t, found(t, h, "s2").FormattedContext, "Oslo today")
-	assert.Contains(t, found(t, h, "s2").FormattedContext, "a cold")
+	assert.Contains(t, mustRetrieve(t, h, "s1").FormattedContext, "Oslo today")
+	assert.NotContains(t, mustRetrieve(t, h, "s2").FormattedContext, "Oslo today")
+	assert.Contains(t, mustRetrieve(t, h, "s2").FormattedContext, "a cold")
 	h.Now = "2026-07-02T12:00:01Z"
-	assert.NotContains(t, found(t, h, "s2").FormattedContext, "a cold")
+	assert.NotContains(t, mustRetrieve(t, h, "s2").FormattedContext, "a cold")
 	assert.Equal(t, before, h.Keys(scope))
 }
 
@@ -201,8 +201,8 @@ func TestC18ACherryPickTakesOneCommit(t *testing.T) {
 	require.NoError(t, json.Unmarshal(r.Trace.Details["commit_id"], &commitID))
 	picked := must(t, h, "cherry_pick", `{"id":"`+commitID+`"}`)
 	assert.Equal(t, r.NativeIDs, picked.NativeIDs)
-	assert.Contains(t, shown(t, h), "a cat")
-	assert.NotContains(t, shown(t, h), "cocoa")
+	assert.Contains(t, retrievedContext(t, h), "a cat")
+	assert.NotContains(t, retrievedContext(t, h), "cocoa")
 	assert.Equal(t, noChange, must(t, h, "cherry_pick", `{"id":"`+commitID+`"}`).Status, "again: no commit")
 
 	r = must(t, h, "memory_update", `{"id":"`+id+`","object":"milk"}`)
@@ -243,7 +243,7 @@ func TestC21WhatTheModelAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, stub := withModel(t, "")
-			say(t, stub, answer)
+			answerNext(t, stub, answer)
 			assert.Equal(t, abi.StatusPending, record(t, h, turn("e1", "s", "I own a cat.")).Status)
 			assert.Empty(t, stub.Log(), "recording asks no model")
 			assert.Equal(t, []string{"e1"}, ready(t, h, "e1").EventIDs.Pending)
@@ -257,7 +257,7 @@ func TestC21WhatTheModelAnswers(t *testing.T) {
 	t.Run("what cannot be used is tried again, and the sixth time put among the dead", func(t *testing.T) {
 		h, stub := withModel(t, "")
 		record(t, h, turn("e1", "s", "I own a cat."))
-		say(t, stub, `[{"event_type":`)
+		answerNext(t, stub, `[{"event_type":`)
 		for n := range 6 {
 			assert.Empty(t, ready(t, h, "e1").EventIDs.Failed, n)
 			wait(t, h)
@@ -269,11 +269,11 @@ func TestC21WhatTheModelAnswers(t *testing.T) {
 		assert.Contains(t, ask(t, h, "memory_consolidate", `{}`), `"dead_letters":1`)
 		assert.Equal(t, "[]", ask(t, h, "log", `{}`), "nothing was committed")
 
-		say(t, stub, `[`+item+`]`)
+		answerNext(t, stub, `[`+item+`]`)
 		assert.Equal(t, abi.StatusPending, record(t, h, turn("e1", "s", "I own a cat.")).Status,
 			"recorded again it is tried again")
 		assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)
-		assert.Contains(t, shown(t, h), "a cat")
+		assert.Contains(t, retrievedContext(t, h), "a cat")
 	})
 	t.Run("a turn that the endpoint refuses is put among the dead with its words", func(t *testing.T) {
 		h, stub := withModel(t, "")
@@ -301,13 +301,13 @@ func TestC21WhatTheModelAnswers(t *testing.T) {
 		stub.ClearFaults()
 		h.Now = "2026-08-01T12:00:00Z"
 		assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)
-		assert.Contains(t, shown(t, h), "oolong")
+		assert.Contains(t, retrievedContext(t, h), "oolong")
 	})
 }
 
 func TestC22OneBadItemAndNone(t *testing.T) {
 	h, stub := withModel(t, "")
-	say(t, stub, `[{"event_type":"add","subject":"user","predicate":"owns","object":"a cat"},{"event_type":"dance","subject":"user","predicate":"owns","object":"x"},
+	answerNext(t, stub, `[{"event_type":"add","subject":"user","predicate":"owns","object":"a cat"},{"event_type":"dance","subject":"user","predicate":"owns","object":"x"},
 		{"event_type":"observe","subject":"user","predicate":"seems","object":{"mood":"glad"}}]`)
 	record(t, h, turn("e1", "s", "I own a cat."))
 	wait(t, h)
@@ -317,7 +317,7 @@ func TestC22OneBadItemAndNone(t *testing.T) {
 	require.Len(t, h.Logs, 1)
 	assert.Contains(t, h.Logs[0].Text, "item_dropped: event_type")
 
-	say(t, stub, `[]`)
+	answerNext(t, stub, `[]`)
 	log := ask(t, h, "log", `{}`)
 	record(t, h, turn("e2", "s", "Well."))
 	assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)
@@ -328,7 +328,7 @@ func TestC22OneBadItemAndNone(t *testing.T) {
 func TestExtractionSettlesWithWhatIsThere(t *testing.T) {
 	h, stub := withModel(t, `,"conflict_policy":"replace"`)
 	id := add(t, h, "tea", "")
-	say(t, stub, `[{"event_type":"add","subject":"user","predicate":"likes","object":"coffee"},{"event_type":"forget","subject":"user","predicate":"hates","object":"rain"},
+	answerNext(t, stub, `[{"event_type":"add","subject":"user","predicate":"likes","object":"coffee"},{"event_type":"forget","subject":"user","predicate":"hates","object":"rain"},
 		{"event_type":"modify","subject":"user","predicate":"owns","object":"a dog","parent_id":"0123456789abcdef"}]`)
 	record(t, h, turn("e1", "s", "I like coffee now."))
 	wait(t, h)
@@ -508,12 +508,12 @@ func TestC30ConsolidateForgetsOnlyWhatItReported(t *testing.T) {
 	report := ask(t, h, "memory_consolidate", `{}`)
 	assert.Equal(t, noChange, must(t, h, "memory_consolidate", `{}`).Status)
 	assert.Equal(t, before, h.Keys(scope))
-	var said struct{ Duplicates, Expired []string }
-	require.NoError(t, json.Unmarshal([]byte(report), &said))
-	assert.Len(t, said.Duplicates, 1)
-	assert.Len(t, said.Expired, 1)
+	var reported struct{ Duplicates, Expired []string }
+	require.NoError(t, json.Unmarshal([]byte(report), &reported))
+	assert.Len(t, reported.Duplicates, 1)
+	assert.Len(t, reported.Expired, 1)
 	r := must(t, h, "memory_consolidate", `{"apply":true}`)
-	assert.ElementsMatch(t, append(said.Duplicates, said.Expired...), r.NativeIDs)
+	assert.ElementsMatch(t, append(reported.Duplicates, reported.Expired...), r.NativeIDs)
 	view := ask(t, h, "view", `{}`)
 	assert.Equal(t, 1, strings.Count(view, `"object":"coffee"`))
 	assert.Contains(t, view, "a cat")

@@ -59,7 +59,7 @@ func TestAListIsFoundBehindProse(t *testing.T) {
 	for _, answer := range []string{item, "From line [1] I take this:\n```json\n" + item + "\n```",
 		"Often I answer [] but here is one:\n" + item, "<think>[1] [] [{}]</think>" + item, "[2] says so. {\"items\": " + item + "}"} {
 		h, stub := withModel(t, "")
-		say(t, stub, answer)
+		answerNext(t, stub, answer)
 		record(t, h, turn("e1", "s1", "Ann owns an otter called Quill."))
 		require.Equal(t, []string{"e1"}, ready(t, h, "e1").EventIDs.Pending, answer)
 		require.Equal(t, abi.ReadinessReady, wait(t, h).Status, answer)
@@ -156,7 +156,7 @@ func TestTimeIsTheTimelines(t *testing.T) {
 		later := func(d time.Duration) { h.Now = now.AddDate(0, 0, days).Add(d).Format(time.RFC3339) }
 		tell := func(id, at, object, scope string) {
 			later(0)
-			say(t, stub, fmt.Sprintf(
+			answerNext(t, stub, fmt.Sprintf(
 				`[{"event_type":"add","subject":"user","predicate":"likes","object":%q,"scope":%q}]`, object, scope))
 			e := turn(id, "s", "I told you.")
 			e.Timestamp = at
@@ -166,10 +166,10 @@ func TestTimeIsTheTimelines(t *testing.T) {
 		tell("e1", "2026-03-01T09:00:00+01:00", "Graz", "temporary")
 		for minutes, is := range map[time.Duration]bool{0: true, 59: true, 61: false} {
 			later(minutes * time.Minute)
-			assert.Equal(t, is, strings.Contains(shown(t, h), "Graz"), "%d minutes later", minutes)
+			assert.Equal(t, is, strings.Contains(retrievedContext(t, h), "Graz"), "%d minutes later", minutes)
 		}
 		tell("e2", "2026-03-01T10:00:01+01:00", "rye", "permanent")
-		assert.NotContains(t, shown(t, h), "Graz", "an hour later on the timeline")
+		assert.NotContains(t, retrievedContext(t, h), "Graz", "an hour later on the timeline")
 		return ask(t, h, "log", `{}`) + ask(t, h, "view", `{}`)
 	}
 	one := replay(0)

@@ -16,16 +16,16 @@ import (
 // ids; every view is rebuilt. (The mutation memory_forget is different: it is a commit, and the history keeps what it
 // forgets.)
 func erase(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
-	return with(c, func(l *ledger) *abi.ForgetReceipt {
+	return withLedger(c, func(l *ledger) *abi.ForgetReceipt {
 		x := &forgetRun{ledger: l, request: r, recorded: map[string]bool{}, commits: map[string]*commit{},
-			dropped: map[string]bool{}, gone: map[string]bool{}, kept: map[string]*commit{}, now: map[string]string{}}
+			dropped: map[string]bool{}, removedEvents: map[string]bool{}, kept: map[string]*commit{}, replacements: map[string]string{}}
 		x.receipt = &abi.ForgetReceipt{Status: abi.ForgetDone, DerivedMayRemain: []string{}, Trace: l.s.trace("rewrite"),
 			Removed: map[string][]string{"event": {}, "commit": {}}}
 		x.read()
 		x.chooseLetters()
 		x.chooseCommits()
 		x.chooseEvents()
-		if len(x.letters)+len(x.dropped)+len(x.gone) > 0 {
+		if len(x.letters)+len(x.dropped)+len(x.removedEvents) > 0 {
 			x.rewrite()
 		}
 		for _, id := range abi.SortedKeys(x.recorded) {
@@ -48,10 +48,11 @@ type forgetRun struct {
 	order   []string
 	// dropped commits are removed as a whole; gone are the removed events of the ledger; kept maps each other event to
 	// the first commit that supports it.
-	dropped, gone map[string]bool
-	kept          map[string]*commit
-	// now maps each commit to its replacement: itself, its new form, or its parent's replacement if it is dropped.
-	now map[string]string
+	dropped, removedEvents map[string]bool
+	kept                   map[string]*commit
+	// replacements maps each commit to its replacement: itself, its new form, or its parent's replacement if it is
+	// dropped.
+	replacements map[string]string
 }
 
 // provenanceOf returns what a commit's metadata says about the origin of its events. copied: from other commits.
@@ -98,7 +99,7 @@ func (x *forgetRun) chooseLetters() {
 		for item := range x.Values(prefix) {
 			m, err := decodeLetter(strings.TrimPrefix(item.Key, prefix), item.Value)
 			if err != nil {
-				x.Fail(damaged(item.Key))
+				x.Fail(damagedError(item.Key))
 				return
 			}
 			e := &m.event
@@ -124,7 +125,7 @@ func (x *forgetRun) chooseCommits() {
 		case x.request.SessionID != "":
 			x.dropped[id] = m.ConversationID == x.request.SessionID
 		case from != "":
-			at := x.firstSaid(k, seen)
+			at := x.firstTime(k, seen)
 			x.dropped[id] = at != "" && from <= at && at <= to
 			if at == "" {
 				repeats++
@@ -150,9 +151,9 @@ func (x *forgetRun) chooseCommits() {
 	}
 }
 
-// firstSaid returns when the events of a commit were said that no earlier commit has; "" if there are none. seen are
+// firstTime returns when the events of a commit were said that no earlier commit has; "" if there are none. seen are
 // the events of the earlier commits.
-func (x *forgetRun) firstSaid(k *commit, seen map[string]bool) (at string) {
+func (x *forgetRun) firstTime(k *commit, seen map[string]bool) (at string) {
 	for _, id := range k.Events {
 		if !seen[id] {
 			at = x.theEvent(id).Timestamp
@@ -180,7 +181,7 @@ func (x *forgetRun) chooseEvents() {
 	for id := range x.dropped {
 		for _, event := range x.commits[id].Events {
 			if x.kept[event] == nil {
-				x.gone[event] = true
+				x.removedEvents[event] = true
 			} else {
 				shared++
 			}
@@ -192,19 +193,19 @@ func (x *forgetRun) chooseEvents() {
 		}
 		if e := x.event(id); e != nil {
 			x.settleFact(e.Subject, e.Predicate, e.Object)
-			x.gone[id] = true
+			x.removedEvents[id] = true
 			delete(x.kept, id)
 		}
 	}
 	if shared > 0 {
 		x.remains("facts that other turns said too: " + sdk.Itoa(int64(shared)))
 	}
-	if len(x.gone) == 0 {
+	if len(x.removedEvents) == 0 {
 		return
 	}
 	for id := range x.kept {
-		if e := x.theEvent(id); e.Type == typeForget && x.gone[e.ParentID] {
-			x.gone[id] = true
+		if e := x.theEvent(id); e.Type == typeForget && x.removedEvents[e.ParentID] {
+			x.removedEvents[id] = true
 		}
 	}
 }
@@ -221,27 +222,27 @@ func (x *forgetRun) rewrite() {
 	for id := range x.dropped {
 		x.disown(x.commits[id])
 	}
-	for _, id := range abi.SortedKeys(x.gone) {
+	for _, id := range abi.SortedKeys(x.removedEvents) {
 		x.Delete(eventPrefix + id)
 		x.receipt.Removed["event"] = append(x.receipt.Removed["event"], id)
 	}
 	for _, id := range x.order {
-		x.now[id] = x.rewritten(x.commits[id])
+		x.replacements[id] = x.rewritten(x.commits[id])
 		if x.dropped[id] {
 			x.receipt.Removed["commit"] = append(x.receipt.Removed["commit"], id)
 		}
-		if x.now[id] != id {
+		if x.replacements[id] != id {
 			x.Delete(commitPrefix + id)
 		}
 	}
 	x.moveSources()
 	for _, listed := range x.branches() {
 		b := x.branch(listed.Name) // with its version
-		b.Head = x.now[b.Head]
+		b.Head = x.replacements[b.Head]
 		x.rebuild(b)
 		x.putBranch(b) // even if unchanged: work in progress started from removed data
 	}
-	if p := model.ReadProgress(x.State, extractionKey); p.Said != "" {
+	if p := model.ReadProgress(x.State, extractionKey); p.Message != "" {
 		p.Failure = model.Failure{} // it may quote the model
 		p.Save(x.State, extractionKey)
 	}
@@ -254,7 +255,7 @@ func (x *forgetRun) disown(from *commit) {
 	for _, id := range from.Events {
 		k := x.kept[id]
 		e := x.theEvent(id)
-		if k == nil || x.gone[id] || e.Source != "conversation:"+m.ConversationID+"/"+m.TurnID {
+		if k == nil || x.removedEvents[id] || e.Source != "conversation:"+m.ConversationID+"/"+m.TurnID {
 			continue
 		}
 		e.Source, e.Evidence, e.Timestamp = "agent", "", k.Timestamp
@@ -268,13 +269,13 @@ func (x *forgetRun) disown(from *commit) {
 // rewritten stores a commit's new form, and returns its id.
 func (x *forgetRun) rewritten(k *commit) string {
 	now := *k
-	now.ParentID, now.MergeParentID = x.now[k.ParentID], x.now[k.MergeParentID]
+	now.ParentID, now.MergeParentID = x.replacements[k.ParentID], x.replacements[k.MergeParentID]
 	if x.dropped[k.ID] {
 		return now.ParentID
 	}
 	now.Events = nil
 	for _, id := range k.Events {
-		if !x.gone[id] {
+		if !x.removedEvents[id] {
 			now.Events = append(now.Events, id)
 		}
 	}
@@ -301,7 +302,7 @@ func (x *forgetRun) metadata(name string, value abi.Raw) abi.Raw {
 		_ = object.Decode([]byte(`{"event_ids":`+string(value)+`}`), m.members()...)
 		return object.Texts(slices.DeleteFunc(m.EventIDs, func(id string) bool { return x.recorded[id] }))
 	case "cherry_picked_from":
-		if now := x.now[strings.Trim(string(value), `"`)]; now != "" {
+		if now := x.replacements[strings.Trim(string(value), `"`)]; now != "" {
 			return sdk.Text(now)
 		}
 	}
@@ -313,11 +314,11 @@ func (x *forgetRun) metadata(name string, value abi.Raw) abi.Raw {
 func (x *forgetRun) moveSources() {
 	for item := range x.Values("source") {
 		digest, id, _ := strings.Cut(string(item.Value), " ")
-		value := digest + " " + x.now[id]
+		value := digest + " " + x.replacements[id]
 		if x.dropped[id] {
 			value = " "
 		}
-		if x.commits[id] != nil && (x.dropped[id] || x.now[id] != id) {
+		if x.commits[id] != nil && (x.dropped[id] || x.replacements[id] != id) {
 			x.Put(item.Key, []byte(value), sdk.AnyVersion)
 		}
 	}

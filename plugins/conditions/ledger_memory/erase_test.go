@@ -15,7 +15,7 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-func erased(t test, h *sdktest.Host, r abi.ForgetRequest) *abi.ForgetReceipt {
+func mustForget(t test, h *sdktest.Host, r abi.ForgetRequest) *abi.ForgetReceipt {
 	r.Scope, r.Reason = scope, "asked"
 	receipt, err := sdktest.Do(h, abi.OpForget, scope, erase, &r)
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestErasedTurnsAreNowhere(t *testing.T) {
 			must(t, h, "create_branch", `{"name":"b"}`)
 			record(t, h, at("e11", "s10", "2026-01-14T09:00:00Z", "I like cocoa"))
 			require.NotEmpty(t, h.Find(scope, "Zorvex"))
-			r := erased(t, h, request)
+			r := mustForget(t, h, request)
 			assert.Len(t, r.Removed["event"], 1)
 			assert.Len(t, r.Removed["commit"], 1)
 			assert.Contains(t, r.DerivedMayRemain, "facts that other turns said too: 1")
@@ -62,11 +62,11 @@ func TestErasedTurnsAreNowhere(t *testing.T) {
 			}
 			assert.NotContains(t, h.Keys(scope), "source/e1")
 			sound(t, h, "main", "b")
-			context := shown(t, h)
+			context := retrievedContext(t, h)
 			for _, text := range []string{"tea", "milk", "Oslo", "cocoa"} {
 				assert.Contains(t, context, text)
 			}
-			assert.Empty(t, erased(t, h, request).Removed["commit"], "the second time there is nothing left")
+			assert.Empty(t, mustForget(t, h, request).Removed["commit"], "the second time there is nothing left")
 			for _, id := range []string{"e0", "e10", "e11"} {
 				p, err := sdktest.Do(h, abi.OpProvenance, scope, provenance, &abi.ProvenanceRequest{Scope: scope, EventID: id})
 				require.NoError(t, err)
@@ -94,13 +94,13 @@ func TestASingleFactIsErasedByItsID(t *testing.T) {
 			zorvex = item.Evidence.NativeID
 		}
 	}
-	r := erased(t, h, abi.ForgetRequest{NativeIDs: []string{zorvex, id, "none"}})
+	r := mustForget(t, h, abi.ForgetRequest{NativeIDs: []string{zorvex, id, "none"}})
 	assert.Len(t, r.Removed["event"], 3, "what the ledger was told to forget of it goes too")
 	assert.Empty(t, h.Find(scope, "Zorvex"))
 	sound(t, h, "main")
-	assert.Contains(t, shown(t, h), "tea")
-	erased(t, h, abi.ForgetRequest{NativeIDs: known.NativeIDs})
-	assert.NotContains(t, shown(t, h), "milk")
+	assert.Contains(t, retrievedContext(t, h), "tea")
+	mustForget(t, h, abi.ForgetRequest{NativeIDs: known.NativeIDs})
+	assert.NotContains(t, retrievedContext(t, h), "milk")
 	sound(t, h, "main")
 }
 
@@ -108,13 +108,13 @@ func TestWhatWaitsForTheModelIsErased(t *testing.T) {
 	h, stub := withModel(t, "")
 	record(t, h, turn("e1", "s1", "My cat is called Zorvex"))
 	record(t, h, turn("e2", "s2", "I like tea"))
-	r := erased(t, h, abi.ForgetRequest{SessionID: "s1"})
+	r := mustForget(t, h, abi.ForgetRequest{SessionID: "s1"})
 	assert.Equal(t, []string{"e1"}, r.Removed["waiting"])
 	assert.Empty(t, h.Find(scope, "Zorvex"))
 	assert.NotContains(t, h.Keys(scope), "source/e1")
-	say(t, stub, `[{"event_type":"add","subject":"user","predicate":"likes","object":"tea","evidence":"I like tea"}]`)
+	answerNext(t, stub, `[{"event_type":"add","subject":"user","predicate":"likes","object":"tea","evidence":"I like tea"}]`)
 	wait(t, h)
-	assert.Contains(t, shown(t, h), "tea")
+	assert.Contains(t, retrievedContext(t, h), "tea")
 	for _, call := range stub.Log() {
 		assert.NotContains(t, call.Prompt, "Zorvex")
 	}
@@ -151,7 +151,7 @@ func TestAnErasedLedgerIsAsIfTheRestHadComeAlone(t *testing.T) {
 				add(t, rest, "fact "+id, "")
 			}
 		}
-		erased(t, h, abi.ForgetRequest{EventIDs: append(gone, "unknown")})
+		mustForget(t, h, abi.ForgetRequest{EventIDs: append(gone, "unknown")})
 		sound(t, h, "main", "b")
 		for _, id := range gone {
 			require.Empty(t, h.Find(scope, "said in "+id+"."))

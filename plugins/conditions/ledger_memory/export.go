@@ -28,7 +28,7 @@ var exports = []struct{ prefix, dir string }{{commitPrefix, "commits/"}, {eventP
 // exportFiles returns a page of the ledger as files: {path: text}.
 func (l *ledger) exportFiles(p *params, answer *wirejson.Encoder) {
 	after := p.text("after")
-	p.done()
+	p.rejectUnknown()
 	answer.ObjStart()
 	for _, part := range exports {
 		r := abi.StateListRequest{Prefix: part.prefix, Values: true, Limit: 500}

@@ -12,5 +12,5 @@ func TestFramesOfConversations(t *testing.T) {
 	frames.Check(t, h, scope, func(e *abi.MemoryEvent) {
 		record(t, h, e)
 		wait(t, h)
-	}, func(string) *abi.RetrieveResult { return found(t, h, "new") })
+	}, func(string) *abi.RetrieveResult { return mustRetrieve(t, h, "new") })
 }

@@ -23,7 +23,7 @@ type check struct {
 // queryFsck checks every object against its id and checksum, and every chain: {ok, checked, corrupt, missing,
 // unreachable, stale_views}. Unreachable objects are harmless: an import or another program left them behind.
 func (l *ledger) queryFsck(p *params, answer *wirejson.Encoder) {
-	p.done()
+	p.rejectUnknown()
 	c := &check{events: map[string]bool{}, commits: map[string]*commit{}, reached: map[string]bool{}}
 	for item := range l.Values(eventPrefix) {
 		id := strings.TrimPrefix(item.Key, eventPrefix)

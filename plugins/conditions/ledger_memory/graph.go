@@ -50,7 +50,7 @@ func (l *ledger) oldestFirst() (list []*commit, byID map[string]*commit) {
 // queryGraph draws the commits of all branches as text.
 func (l *ledger) queryGraph(p *params, answer *wirejson.Encoder) {
 	format := p.oneOf("format", "mermaid", "timeline")
-	p.done()
+	p.rejectUnknown()
 	list, byID := l.oldestFirst()
 	if format == "timeline" {
 		answer.Str(timelineOf(list))
@@ -59,8 +59,8 @@ func (l *ledger) queryGraph(p *params, answer *wirejson.Encoder) {
 	}
 }
 
-// mostDrawn is the maximum number of commits in a graph.
-const mostDrawn = 200
+// maxDrawn is the maximum number of commits in a graph.
+const maxDrawn = 200
 
 // mermaid draws commits as a gitGraph.
 func mermaid(list []*commit, byID map[string]*commit) string {
@@ -69,8 +69,8 @@ func mermaid(list []*commit, byID map[string]*commit) string {
 	line := func(words ...string) { b.WriteString("  " + strings.Join(words, " ") + "\n") }
 	drawn, tips, on := map[string]bool{}, map[string]bool{mainBranch: true}, mainBranch
 	for i, k := range list {
-		if i == mostDrawn {
-			b.WriteString("%% the first " + sdk.Itoa(mostDrawn) + " of " + sdk.Itoa(len(list)) + " commits\n")
+		if i == maxDrawn {
+			b.WriteString("%% the first " + sdk.Itoa(maxDrawn) + " of " + sdk.Itoa(len(list)) + " commits\n")
 			break
 		}
 		if !tips[k.Branch] {
@@ -139,7 +139,7 @@ func timelineOf(list []*commit) string {
 
 // queryStats counts the contents of the ledger.
 func (l *ledger) queryStats(p *params, answer *wirejson.Encoder) {
-	p.done()
+	p.rejectUnknown()
 	current, _ := l.head()
 	branches, commits := int64(len(l.branches())), int64(0)
 	first, last := "", ""
@@ -158,7 +158,7 @@ func (l *ledger) queryStats(p *params, answer *wirejson.Encoder) {
 	}
 	active, forgotten, observed := map[string]int64{}, map[string]int64{}, map[string]int64{}
 	_, v := l.onView(current)
-	for _, part := range []string{itemPart, gonePart} {
+	for _, part := range []string{itemPart, forgottenPart} {
 		for item := range l.Values(v.prefix + part) {
 			e := l.unpack(item.Key, item.Value)
 			switch kind := e.Scope + "/" + e.Sensitivity; {

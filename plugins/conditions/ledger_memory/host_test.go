@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { testcache.Run(m) }
 // slot opens a slot on the built module. block is its configuration.
 func slot(t testing.TB, block string) *host.Slot {
 	t.Helper()
-	return nanobottest.Open(t, nanobottest.Built(t, "ledger_memory", block)).Slot
+	return nanobottest.Open(t, nanobottest.ProviderConfig(t, "ledger_memory", block)).Slot
 }
 
 // stubModel starts the stub and returns it with the block llm that points to it.
@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 			if name != "verbatim" {
 				brief.Leave(t)
 			}
-			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, "ledger_memory", block)},
+			conformance.TestWith(t, conformance.Target{Provider: nanobottest.ProviderConfig(t, "ledger_memory", block)},
 				conformance.Options{CacheDir: testcache.Dir()})
 		})
 	}

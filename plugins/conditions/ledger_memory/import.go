@@ -10,17 +10,17 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// staged is the key where an import keeps branches.json and HEAD until everything that they name exists.
-const staged = "import/"
+// importPrefix is the key where an import keeps branches.json and HEAD until everything that they name exists.
+const importPrefix = "import/"
 
-// importFiles takes files back, in any order and in as many calls as it takes; the last one says done. An object that
-// is there already is left; paths that are no part of the layout are named in trace.details.skipped.
+// importFiles imports files, in any order and in any number of calls; the last call sets done. An object that exists
+// already is not changed; paths that are not part of the layout are listed in trace.details.skipped.
 //
-// Errors: invalid_argument for an object whose id is not that of its content, or a head that is not there; conflict
-// where the scope has commits of its own.
+// Errors: invalid_argument for an object whose id does not match its content, or a missing head; conflict if the scope
+// already has commits.
 func (l *ledger) importFiles(p *params) *abi.MutationReceipt {
 	list, done := p.raw("files", wirejson.Object), p.flag("done")
-	p.done()
+	p.rejectUnknown()
 	var skipped []string
 	count := int64(0)
 	if list != nil {
@@ -56,13 +56,13 @@ func (l *ledger) importOne(path, text string) bool {
 	switch {
 	case path == memoryFile: // derived from the rest
 	case path == branchesFile || path == headFile:
-		l.Put(staged+path, []byte(text), sdk.AnyVersion)
+		l.Put(importPrefix+path, []byte(text), sdk.AnyVersion)
 	case dir == "events" && isID(id):
 		e, err := decodeEvent([]byte(text))
 		if err != nil || e.ID != id || e.id() != id {
 			l.Fail(wrong(path, "the id is not that of the content"))
 		}
-		l.keep(e)
+		l.storeEvent(e)
 	case dir == "commits" && isID(id):
 		k, err := decodeCommit([]byte(text))
 		if err != nil || k.ID != id || k.id() != id {
@@ -88,7 +88,7 @@ func (l *ledger) importSource(path, text string) {
 
 // importEnd installs the branches once everything that they name exists.
 func (l *ledger) importEnd() {
-	text, version := l.Get(staged + branchesFile)
+	text, version := l.Get(importPrefix + branchesFile)
 	if version == 0 {
 		l.Fail(wrong("params.files", branchesFile+" has not come"))
 	}
@@ -110,10 +110,10 @@ func (l *ledger) importEnd() {
 	if err != nil {
 		l.Fail(wrong(branchesFile, err.Error()))
 	}
-	if head, version := l.Get(staged + headFile); version != 0 {
+	if head, version := l.Get(importPrefix + headFile); version != 0 {
 		l.switchTo(strings.TrimSpace(string(head)))
 	}
-	l.Delete(staged)
+	l.Delete(importPrefix)
 }
 
 // importBranch replaces an empty branch. A branch that the scope has in the same state is left unchanged.

@@ -27,8 +27,8 @@ const (
 	// maxAttempts is how often extraction of an event may be rejected or give an unusable answer. An unreachable
 	// endpoint does not count: the event waits.
 	maxAttempts = 5
-	// mostWaiting is the maximum number of events that one run of the work looks at.
-	mostWaiting = 200
+	// maxWaiting is the maximum number of events that one run of the work looks at.
+	maxWaiting = 200
 )
 
 // letter is a recorded event that waits for extraction.
@@ -80,7 +80,7 @@ func (l *ledger) queue(e *abi.MemoryEvent, key, digest string, expected int64) *
 	a.session = e.SessionID
 	l.Store(arrivalsKey, a.version, a.members()...)
 	m := &letter{event: *e}
-	l.Put(inboxPrefix+fixed(a.count), m.encode(), 0)
+	l.Put(inboxPrefix+hex12(a.count), m.encode(), 0)
 	l.Put(key, []byte(digest+" "+inInbox), expected)
 	return l.pending(e)
 }
@@ -99,7 +99,7 @@ func (l *ledger) letters(most int64) []*letter {
 	for n, i := range items {
 		m, err := decodeLetter(strings.TrimPrefix(i.Key, inboxPrefix), i.Value)
 		if err != nil {
-			l.Fail(damaged(i.Key))
+			l.Fail(damagedError(i.Key))
 		}
 		list[n] = m
 	}
@@ -116,7 +116,7 @@ func (l *ledger) work(ended bool) (asked bool) {
 	current := l.arrivals().session
 	var u model.Usage
 	began := l.Remaining()
-	for _, m := range l.letters(mostWaiting) {
+	for _, m := range l.letters(maxWaiting) {
 		if ended && m.event.SessionID == current {
 			continue
 		}
@@ -129,12 +129,12 @@ func (l *ledger) work(ended bool) (asked bool) {
 		if failed != nil {
 			if !model.OutOfTime(l.Call, failed) {
 				progress.Note(l.State, failed, l.s.llm.Retries, 0) // its event is given up instead
-				l.failed(m, abi.AsError(failed))
+				l.failLetter(m, abi.AsError(failed))
 			}
 			break
 		}
 		progress.Failure = model.Failure{}
-		l.extracted(m, k, warnings)
+		l.finishLetter(m, k, warnings)
 	}
 	l.dropSettled()
 	u.Add(l.State)
@@ -144,9 +144,9 @@ func (l *ledger) work(ended bool) (asked bool) {
 	return u.Calls > 0
 }
 
-// extracted logs the warnings of a letter's extraction, and closes the letter. k is nil if there was nothing to
+// finishLetter logs the warnings of a letter's extraction, and closes the letter. k is nil if there was nothing to
 // remember.
-func (l *ledger) extracted(m *letter, k *commit, warnings []string) {
+func (l *ledger) finishLetter(m *letter, k *commit, warnings []string) {
 	for _, w := range warnings {
 		l.Log(abi.LogWarn, "event "+strconv.Quote(m.event.EventID)+": "+w)
 	}
@@ -166,8 +166,8 @@ func (l *ledger) closeLetter(m *letter, to string) {
 	l.Put(key, []byte(digest+" "+to), sdk.AnyVersion)
 }
 
-// failed records what was wrong with a letter, and moves it to the dead letters after too many unusable answers.
-func (l *ledger) failed(m *letter, e *abi.Error) {
+// failLetter records what was wrong with a letter, and moves it to the dead letters after too many unusable answers.
+func (l *ledger) failLetter(m *letter, e *abi.Error) {
 	m.problem = e.Reason + ": " + oneLine(e.Message, 200)
 	if e.Reason == model.ReasonBadOutput || e.Reason == model.ReasonRefused {
 		m.attempts++
@@ -182,7 +182,7 @@ func (l *ledger) failed(m *letter, e *abi.Error) {
 
 // readiness judges markers, which are event ids, by where their events are.
 func readiness(c *sdk.Call, r *abi.ReadinessMarkers) (*abi.BackendReadiness, error) {
-	return with(c, func(l *ledger) *abi.BackendReadiness { return l.ready(r.Markers) })
+	return withLedger(c, func(l *ledger) *abi.BackendReadiness { return l.ready(r.Markers) })
 }
 
 func (l *ledger) ready(markers []string) *abi.BackendReadiness {
@@ -209,7 +209,7 @@ func (l *ledger) ready(markers []string) *abi.BackendReadiness {
 		answer.Status = abi.ReadinessFailed
 		m, err := decodeLetter(strings.TrimPrefix(dead[0].Key, deadPrefix), dead[0].Value)
 		if err != nil {
-			l.Fail(damaged(dead[0].Key))
+			l.Fail(damagedError(dead[0].Key))
 		}
 		answer.Warnings = append(answer.Warnings,
 			"dead_letter: events are stored, but the model refuses them, or its answers cannot be used ("+m.problem+
@@ -241,7 +241,7 @@ func (l *ledger) locate(id string, lists *abi.ReadinessEventIDs) {
 // if the policy extracts at the end of a session, the session in progress is left alone; then what is due by the clock
 // is tidied.
 func waitUntilReady(c *sdk.Call, r *abi.WaitRequest) (*abi.BackendReadiness, error) {
-	return with(c, func(l *ledger) *abi.BackendReadiness {
+	return withLedger(c, func(l *ledger) *abi.BackendReadiness {
 		asked := l.s.llm != nil && !l.s.manual && l.work(r.Background && l.s.perSession)
 		// The branches may have advanced during a model call: what is due then waits for the next call.
 		if r.Background && !asked {

@@ -36,7 +36,7 @@ func TestTheModelJudgesAContradiction(t *testing.T) {
 			h, stub := withModel(t, `,"update_policy":"every_event","conflict_policy":"llm"`)
 			remembered(t, h, stub, "e1", livesInOslo, "nanobot.judge", "unasked")
 			remembered(t, h, stub, "e2", livesInBergen, "nanobot.judge", answer)
-			text := found(t, h, "s").FormattedContext
+			text := mustRetrieve(t, h, "s").FormattedContext
 			for _, city := range []string{"Oslo", "Bergen"} {
 				assert.Equal(t, strings.Contains(strings.Join(want, " "), city), strings.Contains(text, city),
 					"%s in %s", city,
@@ -55,7 +55,7 @@ func TestTheModelJudgesAContradiction(t *testing.T) {
 			llm.Fault{Purpose: "nanobot.judge", Mode: llm.Status, Status: 400}))
 		record(t, h, turn("e2", "s", "I moved."))
 		assert.Equal(t, abi.ReadinessFailed, wait(t, h).Status)
-		assert.NotContains(t, found(t, h, "s").FormattedContext, "Bergen")
+		assert.NotContains(t, mustRetrieve(t, h, "s").FormattedContext, "Bergen")
 	})
 	t.Run("what is confidential is shown to no model", func(t *testing.T) {
 		h, stub := withModel(t, `,"update_policy":"every_event","conflict_policy":"llm"`)
@@ -64,7 +64,7 @@ func TestTheModelJudgesAContradiction(t *testing.T) {
 		for _, entry := range stub.Log() {
 			assert.NotContains(t, entry.Prompt, "Oslo")
 		}
-		assert.Contains(t, found(t, h, "s").FormattedContext, "Bergen")
+		assert.Contains(t, mustRetrieve(t, h, "s").FormattedContext, "Bergen")
 	})
 }
 
@@ -78,7 +78,7 @@ func TestTheModelJudgesAMerge(t *testing.T) {
 			must(t, h, "create_branch", `{"name":"b"}`)
 			must(t, h, "memory_update", `{"id":"`+id+`","object":"coffee"}`)
 			must(t, h, "memory_update", `{"id":"`+id+`","object":"cocoa","branch":"b"}`)
-			say(t, stub, answer)
+			answerNext(t, stub, answer)
 			r := must(t, h, "merge", `{"source":"b","on_conflict":"llm"}`)
 			assert.Contains(t, string(r.Trace.Details["conflicts"]), modifyModify)
 			settled := map[string]string{"coffee": `"settled":"ours"`, "cocoa": `"settled":"theirs"`,
@@ -91,7 +91,7 @@ func TestTheModelJudgesAMerge(t *testing.T) {
 			} else {
 				assert.NotContains(t, again, modifyModify)
 			}
-			assert.Contains(t, shown(t, h), want)
+			assert.Contains(t, retrievedContext(t, h), want)
 			assert.Equal(t, 1, stub.Counts().LLM)
 		})
 	}
@@ -143,7 +143,7 @@ func TestManualExtractsOnDemandOnly(t *testing.T) {
 	assert.Zero(t, stub.Counts().LLM)
 	must(t, h, "memory_consolidate", `{}`)
 	assert.Equal(t, abi.ReadinessReady, wait(t, h).Status)
-	assert.Contains(t, found(t, h, "s").FormattedContext, "oolong")
+	assert.Contains(t, mustRetrieve(t, h, "s").FormattedContext, "oolong")
 }
 
 // TestWhatAPersonSettledStays against everything that runs automatically: the extraction of later turns, the tidying, a

@@ -16,7 +16,7 @@ import (
 //	branch/<name>             a branch as JSON
 //	HEAD                      the name of the current branch
 //	source/<event id>         "<digest of the recorded event> <commit id>"; source#<hash> for an id too long for a key
-//	view/<branch>/...         what the branch's commits come to, see view.go; derived, and rebuilt from the ledger
+//	view/<branch>/...         the result of the branch's commits, see view.go; derived, and rebuilt from the ledger
 const (
 	eventPrefix  = "event/"
 	commitPrefix = "commit/"
@@ -38,9 +38,9 @@ type ledger struct {
 	letter string
 }
 
-// with opens the ledger for an operation. If the state has failed it returns the state's first error, whatever do
+// withLedger opens the ledger for an operation. If the state has failed it returns the state's first error, whatever do
 // returns.
-func with[T any](c *sdk.Call, do func(l *ledger) T) (answer T, err error) {
+func withLedger[T any](c *sdk.Call, do func(l *ledger) T) (answer T, err error) {
 	s, err := settingsOf(c)
 	if err != nil {
 		return answer, err
@@ -98,8 +98,8 @@ func readEvent(id string, stored []byte) (*event, error) {
 	return e, nil
 }
 
-// keep stores a normalised event, unless it exists.
-func (l *ledger) keep(e *event) {
+// storeEvent stores a normalised event, unless it exists.
+func (l *ledger) storeEvent(e *event) {
 	before := l.event(e.ID)
 	if before == nil {
 		l.Put(eventPrefix+e.ID, sealed(e.encode()), 0)
@@ -215,8 +215,8 @@ func (l *ledger) head() (name, warning string) {
 	return name, ""
 }
 
-// on returns the branch of that name, or the current one for "".
-func (l *ledger) on(name string) *branch {
+// branchNamed returns the branch of that name, or the current one for "".
+func (l *ledger) branchNamed(name string) *branch {
 	if name == "" {
 		name, _ = l.head()
 	}
@@ -225,7 +225,7 @@ func (l *ledger) on(name string) *branch {
 
 // onView is on, together with the branch's view.
 func (l *ledger) onView(name string) (*branch, *view) {
-	b := l.on(name)
+	b := l.branchNamed(name)
 	return b, l.viewOf(b)
 }
 
@@ -270,7 +270,7 @@ func stale(branch string) error {
 		"`memhost ledger rebuild` makes it anew from the ledger")
 }
 
-func damaged(key string) error {
+func damagedError(key string) error {
 	return broken(reasonStale, "the view is damaged at "+strconv.Quote(key),
 		"`memhost ledger rebuild` makes it anew from the ledger")
 }

@@ -59,7 +59,7 @@ func ask(t test, h *sdktest.Host, name, params string) string {
 	return string(r.Result)
 }
 
-func shown(t test, h *sdktest.Host) string {
+func retrievedContext(t test, h *sdktest.Host) string {
 	r, err := sdktest.Do(h, abi.OpRetrieve, scope, retrieve, &abi.RetrieveRequest{Query: "x", Scope: scope,
 		SessionID: "s"})
 	require.NoError(t, err)
@@ -106,11 +106,11 @@ func TestC3AndC7ForgottenIsNotShownAndComesBack(t *testing.T) {
 	h := newHost(t)
 	id := add(t, h, "tea", "")
 	must(t, h, "memory_forget", `{"id":"`+id+`"}`)
-	assert.NotContains(t, shown(t, h), "tea")
+	assert.NotContains(t, retrievedContext(t, h), "tea")
 	assert.Equal(t, "[]", ask(t, h, "memory_search", `{"query":"tea"}`))
 	assert.Contains(t, ask(t, h, "memory_search", `{"query":"tea","include_forgotten":true}`), id)
 	add(t, h, "tea", "")
-	assert.Contains(t, shown(t, h), "tea")
+	assert.Contains(t, retrievedContext(t, h), "tea")
 	assert.Equal(t, 3, strings.Count(ask(t, h, "log", `{}`), `"kind":"commit"`))
 }
 
@@ -125,7 +125,7 @@ func TestC4AModifyBackIsAnEventOfItsOwn(t *testing.T) {
 func TestC11ConfidentialNeverLeaves(t *testing.T) {
 	h := newHost(t)
 	must(t, h, "memory_add", `{"subject":"user","predicate":"has","object":"a secret","sensitivity":"confidential"}`)
-	for _, text := range []string{shown(t, h), ask(t, h, "view", `{"all":true}`), ask(t, h, "log", `{}`),
+	for _, text := range []string{retrievedContext(t, h), ask(t, h, "view", `{"all":true}`), ask(t, h, "log", `{}`),
 		ask(t, h, "memory_search", `{"query":"secret"}`)} {
 		assert.NotContains(t, text, "secret")
 	}
@@ -147,14 +147,14 @@ func TestC12C14C15C16Merges(t *testing.T) {
 	id := add(t, h, "tea", "")
 	must(t, h, "create_branch", `{"name":"b"}`)
 	must(t, h, "memory_add", `{"subject":"user","predicate":"owns","object":"a cat","branch":"b"}`)
-	assert.NotContains(t, shown(t, h), "a cat", "C12")
+	assert.NotContains(t, retrievedContext(t, h), "a cat", "C12")
 	must(t, h, "memory_update", `{"id":"`+id+`","object":"coffee"}`)
 	must(t, h, "memory_update", `{"id":"`+id+`","object":"cocoa","branch":"b"}`)
 	for range 2 {
 		r := must(t, h, "merge", `{"source":"b"}`)
 		assert.Contains(t, string(r.Trace.Details["conflicts"]), modifyModify, "C16: reported again")
-		assert.Contains(t, shown(t, h), "coffee")
-		assert.Contains(t, shown(t, h), "a cat", "C14")
+		assert.Contains(t, retrievedContext(t, h), "coffee")
+		assert.Contains(t, retrievedContext(t, h), "a cat", "C14")
 	}
 	must(t, h, "merge", `{"source":"b","on_conflict":"ours"}`)
 	r := must(t, h, "merge", `{"source":"b"}`)
@@ -250,7 +250,7 @@ func TestC15EachKindOfConflictIsReportedAndAppliedWhereTheSourceCounts(t *testin
 				`"base":null,"ours":"Oslo","theirs":"Bergen"`} {
 				assert.Contains(t, conflicts, want)
 			}
-			text, applied := shown(t, h), policy == onTheirs
+			text, applied := retrievedContext(t, h), policy == onTheirs
 			assert.Equal(t, !applied, strings.Contains(text, "coffee"), "modify_forget")
 			assert.Equal(t, applied, strings.Contains(text, "swing"), "forget_modify")
 			assert.Contains(t, text, "Oslo", "add_add: both live")

@@ -51,11 +51,11 @@ type mergeResult struct {
 	warnings         []string
 }
 
-// merge adds what one branch has and another lacks to that other one, in one commit.
+// merge adds to one branch what it lacks of another, in one commit.
 //
-// Out: blocking conflicts are left open (report), settled for the target (ours) or for the source (theirs), or by the
-// model for one of them (llm; left open where its answer is unclear). While one is open the commit does not name the
-// source as its parent, so that a later merge meets it again.
+// Out: blocking conflicts are left open (report), settled for the target (ours), for the source (theirs), or by the
+// model (llm; left open if its answer is unclear). While a conflict is open the commit does not name the source as a
+// parent, so that a later merge finds the conflict again.
 func (l *ledger) merge(target, source, policy string) *mergeResult {
 	x := &merging{ledger: l, policy: policy, to: l.branch(target), from: l.branch(source)}
 	if target == source {
@@ -100,7 +100,7 @@ func (x *merging) findCandidates(mine, their map[string]*commit) {
 		}
 		for _, eventID := range their[id].Events {
 			e := x.theEvent(eventID)
-			if (!here[eventID] || x.revived(e)) && !x.takenBack(e) {
+			if (!here[eventID] || x.revived(e)) && !x.revokedForget(e) {
 				x.candidates = append(x.candidates, e)
 			}
 			here[eventID] = true
@@ -108,7 +108,8 @@ func (x *merging) findCandidates(mine, their map[string]*commit) {
 	}
 }
 
-// revived reports whether the source has added again an event of both chains that the target has forgotten.
+// revived reports whether an event that both chains have is active on the source, which added it again, but forgotten
+// on the target.
 func (x *merging) revived(e *event) bool {
 	if e.Type == typeForget {
 		return false
@@ -117,8 +118,8 @@ func (x *merging) revived(e *event) bool {
 	return theirs != nil && theirs.active() && ours != nil && !ours.active()
 }
 
-// takenBack reports whether the source has added again what its own forget removed.
-func (x *merging) takenBack(e *event) bool {
+// revokedForget reports whether the source has added again what its own forget removed.
+func (x *merging) revokedForget(e *event) bool {
 	if e.Type != typeForget {
 		return false
 	}
@@ -224,8 +225,8 @@ func (x *merging) lineages() []string {
 func (x *merging) compare(lineage string) *conflict {
 	c := &conflict{severity: blocking, base: x.base.must(lineage), ours: x.ours.get(lineage),
 		theirs: x.theirs.get(lineage)}
-	if c.ours == nil || c.theirs == nil || c.base.observed() || same(c.base, c.ours) || same(c.base, c.theirs) ||
-		same(c.ours, c.theirs) {
+	if c.ours == nil || c.theirs == nil || c.base.observed() || sameValue(c.base, c.ours) || sameValue(c.base, c.theirs) ||
+		sameValue(c.ours, c.theirs) {
 		return nil
 	}
 	switch {
@@ -244,8 +245,8 @@ func (x *merging) compare(lineage string) *conflict {
 	return c
 }
 
-// same reports whether two states of a lineage have the same value.
-func same(a, b *entry) bool {
+// sameValue reports whether two states of a lineage have the same value.
+func sameValue(a, b *entry) bool {
 	if !a.active() || !b.active() {
 		return a.active() == b.active()
 	}
@@ -276,8 +277,9 @@ func (x *merging) addedTwice() []*conflict {
 
 // cherryPick puts one commit's events into effect on another branch.
 //
-// Out: events in effect there already are left out; a forget whose lineage is not there is left out too, and a modify
-// is applied as a fact of its own: both are conflicts of the kind missing_parent. Without events there is no commit.
+// Out: events that are already in effect there are left out. If the branch does not have the lineage of a forget, the
+// forget is left out; a modify is then applied as a new fact. Both are conflicts of the kind missing_parent. Without
+// events there is no commit.
 func (l *ledger) cherryPick(id, target string) *mergeResult {
 	from := l.theCommit(id)
 	to, v := l.onView(target)

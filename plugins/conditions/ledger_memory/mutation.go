@@ -17,8 +17,8 @@ const (
 	noChange = "no_change"
 )
 
-// nativeMutation answers the writing tools and what the command line changes. What a tool tells beyond status and ids
-// stands in trace.details.
+// nativeMutation serves the writing tools and the command line's changes. What a tool returns besides status and ids is
+// in trace.details.
 //
 //	memory_add         subject, predicate, object; scope?, topic?, confidence? (0.8), sensitivity?, evidence?,
 //	                   source? (agent), session_id?, branch?
@@ -30,13 +30,13 @@ const (
 //	cherry_pick        id, target?
 //	memory_consolidate apply?: forgets what its report calls duplicates or expired, in one commit; events that wait
 //	                   are extracted first; branch?
-//	rebuild            branch?: makes its view anew from the ledger
-//	import_files       files: {path: text}, done?: what the query files gave, see export.go
-//	import             export: what the query export gave with history
+//	rebuild            branch?: rebuilds its view from the ledger
+//	import_files       files: {path: text}, done?: what the query files returned, see export.go
+//	import             export: what the query export returned with history
 //
-// Errors: unsupported for another name, invalid_argument, not_found, and conflict where an id or a name fits several.
+// Errors: unsupported for another name, invalid_argument, not_found, and conflict if an id or a name matches several.
 func nativeMutation(c *sdk.Call, r *abi.NativeMutation) (*abi.MutationReceipt, error) {
-	return with(c, func(l *ledger) *abi.MutationReceipt {
+	return withLedger(c, func(l *ledger) *abi.MutationReceipt {
 		answer := l.mutate(&params{l: l, given: r.Params}, r.Name, r.Reason)
 		if answer != nil {
 			answer.Trace.NativeOperation = r.Name
@@ -130,10 +130,10 @@ func (l *ledger) add(p *params) *abi.MutationReceipt {
 	return r
 }
 
-// named returns the branch's active entry with an event id that begins with a prefix.
+// entryByID returns the branch's active entry with an event id that begins with a prefix.
 //
 // Errors: those of lookup; not_found.
-func (l *ledger) named(v *view, prefix string) (*entry, error) {
+func (l *ledger) entryByID(v *view, prefix string) (*entry, error) {
 	id, err := l.lookup(eventPrefix, prefix)
 	if err != nil {
 		return nil, err
@@ -145,12 +145,12 @@ func (l *ledger) named(v *view, prefix string) (*entry, error) {
 	return e, nil
 }
 
-// meant returns the active entry that a tool names by id, or by subject and predicate.
+// targetEntry returns the active entry that a tool names by id, or by subject and predicate.
 //
 // Errors: not_found, conflict if several match.
-func (l *ledger) meant(v *view, id, subject, predicate string) *entry {
+func (l *ledger) targetEntry(v *view, id, subject, predicate string) *entry {
 	if id != "" {
-		e, err := l.named(v, id)
+		e, err := l.entryByID(v, id)
 		if err != nil {
 			l.Fail(err)
 			e = new(entry)
@@ -188,7 +188,7 @@ func (l *ledger) update(p *params, reason string) *abi.MutationReceipt {
 	evidence, sessionID := p.text("evidence"), p.text("session_id")
 	confidence := p.share("confidence")
 	b, v := p.branch()
-	is := l.meant(v, id, subject, predicate)
+	is := l.targetEntry(v, id, subject, predicate)
 	if is.observed() {
 		p.fail("id", is.EventID+" is an observation, which is not changed; forget it, or add a fact")
 	}
@@ -218,7 +218,7 @@ func (l *ledger) forget(p *params, reason string) *abi.MutationReceipt {
 		l.needs(subject, predicate)
 		l.settleFact(subject, predicate, object)
 		doomed = v.forgets(&identity{Subject: subject, Predicate: predicate, Object: object})
-	} else if e, err := l.named(v, id); err == nil {
+	} else if e, err := l.entryByID(v, id); err == nil {
 		doomed = append(doomed, e)
 	} else if abi.CodeOf(err) != abi.CodeNotFound {
 		l.Fail(err)
@@ -255,7 +255,7 @@ func (l *ledger) forgetAll(b *branch, v *view, doomed []*entry, message, session
 func (l *ledger) mutateBranch(p *params) *abi.MutationReceipt {
 	name, persona, from, orphan := p.must("name"), p.text("persona"), p.text("from"), p.flag("orphan")
 	metadata := abi.Raw(p.raw("metadata", wirejson.Object))
-	p.done()
+	p.rejectUnknown()
 	if orphan && from != "" {
 		p.fail("from", "an orphan begins with nothing")
 	}
@@ -264,7 +264,7 @@ func (l *ledger) mutateBranch(p *params) *abi.MutationReceipt {
 
 // listBranches is the query branches as the answer of a mutation.
 func (l *ledger) listBranches(p *params) *abi.MutationReceipt {
-	p.done()
+	p.rejectUnknown()
 	current, _ := l.head()
 	return l.receiptOf(noChange, nil, note{"current", sdk.Text(current)}, note{"branches", l.branchList()})
 }
@@ -272,7 +272,7 @@ func (l *ledger) listBranches(p *params) *abi.MutationReceipt {
 func (l *ledger) checkout(p *params) *abi.MutationReceipt {
 	name := p.must("name")
 	p.text("persona")
-	p.done()
+	p.rejectUnknown()
 	status := noChange
 	if l.switchTo(name) {
 		status = applied
@@ -283,7 +283,7 @@ func (l *ledger) checkout(p *params) *abi.MutationReceipt {
 func (l *ledger) mutateMerge(p *params) *abi.MutationReceipt {
 	source, target, policy := p.must("source"), p.text("target"),
 		p.oneOf("on_conflict", onReport, onOurs, onTheirs, onLLM)
-	p.done()
+	p.rejectUnknown()
 	if policy == onLLM && l.s.llm == nil {
 		p.fail("on_conflict", "llm needs the block llm in the configuration")
 	}
@@ -300,7 +300,7 @@ func (l *ledger) mutateMerge(p *params) *abi.MutationReceipt {
 
 func (l *ledger) mutateCherryPick(p *params) *abi.MutationReceipt {
 	id, target := p.must("id"), p.text("target")
-	p.done()
+	p.rejectUnknown()
 	return l.mergeReceipt(l.cherryPick(l.resolve(commitPrefix, id), target))
 }
 
@@ -342,13 +342,13 @@ func (l *ledger) mergeReceipt(m *mergeResult) *abi.MutationReceipt {
 
 func (l *ledger) mutateRebuild(p *params) *abi.MutationReceipt {
 	name := p.text("branch")
-	p.done()
-	b := l.on(name)
+	p.rejectUnknown()
+	b := l.branchNamed(name)
 	v := l.rebuild(b)
 	// Work in progress started from the old view, so it has to start over.
 	if b.Head != "" {
 		l.putBranch(b)
 	}
 	return l.receiptOf(applied, nil, note{"branch", sdk.Text(b.Name)}, note{"active", sdk.Number(v.active)},
-		note{"forgotten", sdk.Number(v.gone)})
+		note{"forgotten", sdk.Number(v.forgotten)})
 }

@@ -19,8 +19,8 @@ import (
 //go:embed heartbeat.md
 var heartbeat string
 
-// mostExported is the maximum size of an export in one answer, in bytes.
-const mostExported = 8 << 20
+// maxExported is the maximum size of an export in one answer, in bytes.
+const maxExported = 8 << 20
 
 // memory is an exported entry, with its branch.
 type memory struct {
@@ -44,7 +44,7 @@ func (m *memory) members() []object.Member {
 func (l *ledger) queryExport(p *params, answer *wirejson.Encoder) {
 	format, name := p.oneOf("format", "json", "markdown"), p.text("branch")
 	history, withPrivate := p.flag("history"), p.flag("include_private")
-	p.done()
+	p.rejectUnknown()
 	list := l.memories(name, withPrivate)
 	if format == "markdown" {
 		text := markdown(list)
@@ -55,8 +55,8 @@ func (l *ledger) queryExport(p *params, answer *wirejson.Encoder) {
 	} else {
 		l.exportJSON(list, history, answer)
 	}
-	if len(answer.Bytes()) > mostExported {
-		l.Fail(abi.NewError(abi.CodeTooLarge, "the export has more than "+sdk.Itoa(mostExported>>20)+" MiB").
+	if len(answer.Bytes()) > maxExported {
+		l.Fail(abi.NewError(abi.CodeTooLarge, "the export has more than "+sdk.Itoa(maxExported>>20)+" MiB").
 			WithHint("export the ledger as files: memhost export FOLDER"))
 	}
 }
@@ -68,7 +68,7 @@ func (l *ledger) memories(name string, withPrivate bool) (list []memory) {
 		if name == "current" {
 			name = ""
 		}
-		branches = []*branch{l.on(name)}
+		branches = []*branch{l.branchNamed(name)}
 	}
 	for _, b := range branches {
 		v := l.viewOf(b)
@@ -179,7 +179,7 @@ func (l *ledger) memoryText() string {
 // Errors: those of importFiles; invalid_argument for a file in another format.
 func (l *ledger) importOneFile(p *params) *abi.MutationReceipt {
 	file := p.raw("export", wirejson.Object)
-	p.done()
+	p.rejectUnknown()
 	var current string
 	var branches, events, commits abi.Raw
 	version := int64(0)

@@ -66,7 +66,7 @@ func TestMarkdownOfMemoriesIsAList(t *testing.T) {
 	assert.Contains(t, history, "    - `+` user hides it\n")
 }
 
-// An export, even after a program has rewritten it, gives the same ledger in an empty scope.
+// Importing an export into an empty scope restores the same ledger, even after a program has rewritten the file.
 func TestAnExportWithHistoryIsTheSameLedgerAgain(t *testing.T) {
 	h := newHost(t)
 	must(t, h, "memory_add", `{"subject":"user","predicate":"said","object":"<&> \u2028 \\u2028 \u0008"}`)

@@ -93,8 +93,8 @@ func (p *params) oneOf(name string, words ...string) string {
 // scope returns the parameter of that name, "" if it is absent.
 func (p *params) scope() string { return p.oneOf("scope", "", permanent, session, temporary) }
 
-// done rejects parameters that no read has marked as known.
-func (p *params) done() {
+// rejectUnknown rejects parameters that no read has marked as known.
+func (p *params) rejectUnknown() {
 	for name := range p.given {
 		if !slices.Contains(p.known, name) {
 			p.fail(name, "unknown")
@@ -105,6 +105,6 @@ func (p *params) done() {
 // branch opens the branch named by the parameter branch, with its view. Call it after reading the other parameters.
 func (p *params) branch() (*branch, *view) {
 	name := p.text("branch")
-	p.done()
+	p.rejectUnknown()
 	return p.l.onView(name)
 }

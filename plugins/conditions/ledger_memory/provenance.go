@@ -15,7 +15,7 @@ import (
 //
 // Errors: not_found for an id or an event that is not there.
 func provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
-	return with(c, func(l *ledger) *abi.Provenance {
+	return withLedger(c, func(l *ledger) *abi.Provenance {
 		b, v := l.onView("")
 		answer := &abi.Provenance{Trace: l.s.trace("view")}
 		switch {

@@ -13,11 +13,10 @@ import (
 var queryNames = []string{"memory_search", "memory_history", "memory_branch", "memory_consolidate", "log", "branches",
 	"view", "fsck", "files", "graph", "stats", "export", "heartbeat"}
 
-// nativeQuery answers the reading tools and what the command line shows. All are of the current branch unless branch
-// is given.
+// nativeQuery serves the reading tools and the command line's output. All use the current branch unless branch is set.
 //
 //	memory_search       query?, subject?, scope?, topic? (at least one), session_id?, include_forgotten?,
-//	                    limit? 1..100 (10), branch?; a word also finds those that it is a part of
+//	                    limit? 1..100 (10), branch?; a word also matches longer words that contain it
 //	memory_history, log limit? 1..1000 (10), subject?, branch?, after? (the last commit of the page before)
 //	memory_branch       action: list; branches: the same
 //	memory_consolidate  what could be tidied: branch?
@@ -32,7 +31,7 @@ var queryNames = []string{"memory_search", "memory_history", "memory_branch", "m
 //
 // Errors: unsupported for another name, invalid_argument, not_found and conflict for an id.
 func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {
-	return with(c, func(l *ledger) *abi.NativeQueryResult {
+	return withLedger(c, func(l *ledger) *abi.NativeQueryResult {
 		p, answer := &params{l: l, given: r.Params}, new(wirejson.Encoder)
 		switch r.Name {
 		case "memory_search":
@@ -59,7 +58,7 @@ func nativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error
 		case "export":
 			l.queryExport(p, answer)
 		case "heartbeat":
-			p.done()
+			p.rejectUnknown()
 			answer.Str(heartbeat)
 		default:
 			l.Fail(unknownName("native query", r.Name, queryNames))
@@ -100,8 +99,8 @@ func (l *ledger) querySearch(p *params, answer *wirejson.Encoder) {
 func (l *ledger) queryLog(p *params, answer *wirejson.Encoder) {
 	limit, subject, after := p.number("limit", 1, 1000, 10), p.text("subject"), p.text("after")
 	name := p.text("branch")
-	p.done()
-	id := l.on(name).Head
+	p.rejectUnknown()
+	id := l.branchNamed(name).Head
 	if after != "" {
 		if !isID(after) {
 			p.fail("after", "want the id of a commit")
@@ -144,7 +143,7 @@ func (l *ledger) changes(k *commit, subject string) (lines abi.Raw, about bool) 
 
 // queryBranches lists the branches; is_current is set for the one that HEAD names.
 func (l *ledger) queryBranches(p *params, answer *wirejson.Encoder) {
-	p.done()
+	p.rejectUnknown()
 	current, _ := l.head()
 	var list wirejson.Encoder
 	list.ArrStart()
@@ -180,7 +179,7 @@ func (l *ledger) queryView(p *params, answer *wirejson.Encoder) {
 	list.ArrStart()
 	parts := []string{itemPart}
 	if all {
-		parts = append(parts, gonePart)
+		parts = append(parts, forgottenPart)
 	}
 	for _, part := range parts {
 		r := abi.StateListRequest{Prefix: v.prefix + part, Values: true, Limit: 200}

@@ -11,24 +11,24 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// recordEvent puts what was said into the ledger: without a model word for word, as observations, in one commit; with
-// one it is stored first, and facts are extracted from it later.
+// recordEvent adds an event to the ledger. Without a model its messages become observations, word for word, in one
+// commit. With a model the event is stored first, and facts are extracted from it later.
 //
-// Errors: conflict when the scope holds the event id with other content; what the state answers.
+// Errors: conflict if the scope holds the event id with other content; those of the state.
 func recordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	if _, err := abi.ParseTime(e.Timestamp); err != nil {
 		return nil, wrong("timestamp", abi.AsError(err).Message)
 	}
-	return with(c, func(l *ledger) *abi.WriteReceipt { return l.record(e) })
+	return withLedger(c, func(l *ledger) *abi.WriteReceipt { return l.record(e) })
 }
 
 func (l *ledger) record(e *abi.MemoryEvent) *abi.WriteReceipt {
 	key, digest := sourceKey(e.EventID), sdk.Digest256(string(l.Body()))
 	known, version := l.Get(key)
 	if version != 0 {
-		return l.repeated(e, string(known), digest, version)
+		return l.repeatReceipt(e, string(known), digest, version)
 	}
-	defer l.remembering(e)()
+	defer l.atEventTime(e)()
 	if l.s.llm != nil {
 		return l.queue(e, key, digest, 0)
 	}
@@ -50,9 +50,9 @@ func metaFor(e *abi.MemoryEvent) meta {
 	return meta{ConversationID: e.SessionID, TurnID: e.TurnID, EventIDs: []string{e.EventID}}
 }
 
-// repeated answers for an event that the scope holds. The host's ledger does so first; this is for what it has
-// forgotten. One that extraction has given up is tried again.
-func (l *ledger) repeated(e *abi.MemoryEvent, known, digest string, version int64) *abi.WriteReceipt {
+// repeatReceipt returns the receipt of an event that the scope already holds. Usually the host's ledger does so first;
+// this covers events that the ledger has dropped. If extraction has given up on the event, it is tried again.
+func (l *ledger) repeatReceipt(e *abi.MemoryEvent, known, digest string, version int64) *abi.WriteReceipt {
 	before, id, _ := strings.Cut(known, " ")
 	if before != digest {
 		l.Fail(abi.NewError(abi.CodeConflict, "event_id: the scope holds this id with other content"))

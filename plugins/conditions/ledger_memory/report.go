@@ -24,9 +24,9 @@ type report struct {
 // about identifies the subject and predicate of a fact, for comparisons.
 func (e *entry) about() string { return fold(e.Subject) + "\x00" + fold(e.Predicate) }
 
-// plain returns an object without insignificant differences: case, blanks, surrounding quotes, and a full stop, comma
-// or exclamation mark at its end.
-func plain(object string) string {
+// normalizeObject returns an object without insignificant differences: case, blanks, surrounding quotes, and a full
+// stop, comma or exclamation mark at its end.
+func normalizeObject(object string) string {
 	return strings.Join(strings.Fields(strings.TrimRight(strings.Trim(fold(object), "\"'"), ".,;!\"' ")), " ")
 }
 
@@ -50,7 +50,7 @@ func (l *ledger) examine(v *view) *report {
 		}
 		// The same value in two lineages, caused by a modify or by another spelling. The most recently changed one
 		// stays.
-		exact := e.about() + "\x00" + plain(e.Object) + "\x00" + e.Scope + "\x00" + e.Topic
+		exact := e.about() + "\x00" + normalizeObject(e.Object) + "\x00" + e.Scope + "\x00" + e.Topic
 		if objects[exact] {
 			r.duplicates = append(r.duplicates, e)
 			continue
@@ -129,7 +129,7 @@ func (l *ledger) tidy() {
 // Without apply it forgets nothing.
 func (l *ledger) consolidate(p *params) *abi.MutationReceipt {
 	apply, name := p.flag("apply"), p.text("branch")
-	p.done()
+	p.rejectUnknown()
 	if l.s.llm != nil {
 		l.work(false)
 	}

@@ -26,14 +26,15 @@ const ceilingMatches = 500
 // pageItems is how many entries are read at once.
 const pageItems = 64
 
-// retrieve returns the entries of the current branch that are visible, newest first until the budget, whatever the
-// query; with order: query those that share words with it, as memory_search finds and orders them.
+// retrieve returns the visible entries of the current branch, newest first, as many as fit the budget, regardless of
+// the query. With order: query it returns those that share words with the query, as memory_search finds and orders
+// them.
 //
 // Out: raw is one list of the entries as the view holds them, each checked against its checksum; evidence i points at
 // /calls/0/body/i.
-// Errors: unavailable (stale_view) for an entry that is not what was stored.
+// Errors: unavailable (stale_view) if an entry's checksum is wrong.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
-	return with(c, func(l *ledger) *abi.RetrieveResult {
+	return withLedger(c, func(l *ledger) *abi.RetrieveResult {
 		b, v := l.onView("")
 		budget := l.s.budget(r.Budget)
 		found, order := new(window), "query"
@@ -195,11 +196,11 @@ func (e *entry) block() sdk.Block {
 	case !e.observed() && e.Confidence < 500:
 		notes += ", uncertain"
 	}
-	return sdk.Block{Before: "- ", Text: e.said(), After: " (" + notes + ")", When: notes}
+	return sdk.Block{Before: "- ", Text: e.text(), After: " (" + notes + ")", When: notes}
 }
 
-// said returns an entry's text: subject, predicate and object.
-func (e *entry) said() string {
+// text returns an entry's text: subject, predicate and object.
+func (e *entry) text() string {
 	return oneSpaced(e.Subject) + " " + oneSpaced(e.Predicate) + " " + sdk.Indent(e.Object)
 }
 

@@ -13,8 +13,8 @@ type search struct {
 	limit                        int64
 	// parts: a word of the query also matches words that contain it or share its beginning.
 	parts bool
-	// most is the maximum number of entries examined, newest first; 0 means all.
-	most int64
+	// maxExamined is the maximum number of entries examined, newest first; 0 means all.
+	maxExamined int64
 }
 
 // hit is an entry with its score, 0 if there was no query: the share of the query's words that match, where a partial
@@ -30,12 +30,12 @@ func (l *ledger) search(v *view, s *search) []hit {
 	var hits []hit
 	parts := []string{itemPart}
 	if s.includeForgotten {
-		parts = append(parts, gonePart)
+		parts = append(parts, forgottenPart)
 	}
 	looked := int64(0)
 	for _, part := range parts {
 		for item := range l.Values(v.prefix + part) {
-			if looked++; s.most > 0 && looked > s.most {
+			if looked++; s.maxExamined > 0 && looked > s.maxExamined {
 				break
 			}
 			e := l.unpack(item.Key, item.Value)

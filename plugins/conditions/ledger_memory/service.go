@@ -9,7 +9,7 @@ import (
 
 // setupScope has nothing to prepare: the branch main is there from the start.
 func setupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error) {
-	return with(c, func(l *ledger) *abi.SetupReceipt {
+	return withLedger(c, func(l *ledger) *abi.SetupReceipt {
 		items, _ := l.List(abi.StateListRequest{Limit: 1})
 		r := &abi.SetupReceipt{Ready: true, Existed: sdk.Ptr(len(items) > 0), Trace: l.s.trace("open")}
 		if _, warning := l.head(); warning != "" {
@@ -25,7 +25,7 @@ var objects = []string{eventPrefix, commitPrefix, branchPrefix, inboxPrefix, dea
 // resetScope counts what is removed. The host removes it with the generation's state, in the transaction that starts
 // the next one. This is the only complete erasure.
 func resetScope(c *sdk.Call, _ *abi.Empty) (*abi.ResetReceipt, error) {
-	return with(c, func(l *ledger) *abi.ResetReceipt {
+	return withLedger(c, func(l *ledger) *abi.ResetReceipt {
 		removed := map[string]*int64{}
 		for _, prefix := range objects {
 			kind := l.tally(prefix)
@@ -50,7 +50,7 @@ func (l *ledger) tally(prefix string) abi.InventoryKind {
 
 // inventory counts the objects of the ledger.
 func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
-	return with(c, func(l *ledger) *abi.Inventory {
+	return withLedger(c, func(l *ledger) *abi.Inventory {
 		list := &abi.Inventory{Complete: true, Quiescent: true, Trace: l.s.trace("state_list")}
 		for _, prefix := range objects {
 			kind := l.tally(prefix)
@@ -63,7 +63,7 @@ func inventory(c *sdk.Call, _ *abi.Empty) (*abi.Inventory, error) {
 
 // findEvent looks an event up by its id. The result is certain, because ledger and receipt are committed together.
 func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, error) {
-	return with(c, func(l *ledger) *abi.FindEventAnswer {
+	return withLedger(c, func(l *ledger) *abi.FindEventAnswer {
 		known, version := l.Get(sourceKey(r.EventID))
 		if version == 0 {
 			return &abi.FindEventAnswer{Found: "absent"}

@@ -7,9 +7,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// What a person forgets or corrects stays so against turns that were recorded before and wait for the model. While turns
-// wait, the number of the latest is kept for each such fact, without its words; it goes when none waits any more. What is
-// said in a later turn counts again.
+// What a person forgets or corrects is final for turns that were recorded before and still wait for the model. While
+// turns wait, each such fact is stored, without its words, with the number of the latest waiting turn; the record is
+// removed when no turn waits any more. Turns that are recorded later count again.
 //
 //	settled/<hash of subject and predicate>/<hash of the object>   that fact
 //	settled/<hash of subject and predicate>/all                    every fact with them
@@ -24,7 +24,7 @@ func settledKey(subject, predicate, object string) string {
 	if object == "" {
 		return key + everyObject
 	}
-	return key + sdk.Digest256(plain(object))[:32]
+	return key + sdk.Digest256(normalizeObject(object))[:32]
 }
 
 // settleFact records that a person has forgotten or replaced a fact; object "" means all facts with this subject and
@@ -41,7 +41,7 @@ func (l *ledger) settleEntry(e *entry) {
 
 func (l *ledger) noteSettled(key string) {
 	if waiting, _ := l.List(abi.StateListRequest{Prefix: inboxPrefix, Limit: 1}); l.s.llm != nil && len(waiting) > 0 {
-		l.Put(key, []byte(fixed(l.arrivals().count)), sdk.AnyVersion)
+		l.Put(key, []byte(hex12(l.arrivals().count)), sdk.AnyVersion)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// TestWhatAPersonSettlesHoldsAgainstTurnsThatWait: a turn was recorded and waits for the model, which then says again what
-// the person has forgotten or corrected in the meantime. A turn that comes later counts again.
+// TestWhatAPersonSettlesHoldsAgainstTurnsThatWait: a recorded turn waits for the model, which then repeats a fact that
+// the person has forgotten or corrected in the meantime. A later turn counts again.
 func TestWhatAPersonSettlesHoldsAgainstTurnsThatWait(t *testing.T) {
 	const oslo = `{"event_type":"add","subject":"User","predicate":"lives in","object":"Oslo."}`
 	forget := `{"subject":"user","predicate":"lives in"}`

@@ -12,8 +12,8 @@ import (
 // Facts expire by the timeline: months that are replayed in seconds count as months.
 const clockKey = "clock"
 
-// came advances the timeline to a time in whole seconds, unless it is already there.
-func (l *ledger) came(at string) {
+// advanceTimeline advances the timeline to a time in whole seconds, unless it is already there.
+func (l *ledger) advanceTimeline(at string) {
 	stored, version := l.Get(clockKey)
 	if newest, _, _ := strings.Cut(string(stored), " "); at > newest {
 		l.Put(clockKey, []byte(at+" "+l.Now), version)
@@ -34,9 +34,9 @@ func (l *ledger) timeline() time.Time {
 	return at.Add(max(0, now.Sub(since)))
 }
 
-// remembering gives changes the time of an event, until its result is called.
-func (l *ledger) remembering(e *abi.MemoryEvent) (done func()) {
+// atEventTime gives changes the time of an event, until its result is called.
+func (l *ledger) atEventTime(e *abi.MemoryEvent) (done func()) {
 	l.of = state.InSeconds(e.Timestamp)
-	l.came(l.of)
+	l.advanceTimeline(l.of)
 	return func() { l.of = "" }
 }

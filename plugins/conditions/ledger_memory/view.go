@@ -22,13 +22,13 @@ type view struct {
 	// commit is the commit that the view shows, "" for none; time is that commit's time.
 	commit, time string
 	// steps counts changes of entries and is the number of the newest one.
-	steps, active, gone int64
+	steps, active, forgotten int64
 }
 
 // Parts of a view: its active entries and its forgotten ones.
 const (
-	itemPart = "item/"
-	gonePart = "gone/"
+	itemPart      = "item/"
+	forgottenPart = "gone/"
 )
 
 // openView opens a branch's view; false if it does not show the branch's head.
@@ -41,7 +41,7 @@ func (l *ledger) openView(b *branch) (v *view, current bool) {
 			return v, false
 		}
 		v.commit, v.time = words[0], words[1]
-		for i, to := range []*int64{&v.steps, &v.active, &v.gone} {
+		for i, to := range []*int64{&v.steps, &v.active, &v.forgotten} {
 			var err error
 			if *to, err = strconv.ParseInt(words[2+i], 10, 64); err != nil {
 				return v, false
@@ -91,7 +91,7 @@ func (l *ledger) copyView(from, to string) {
 // show records that the view now shows a commit.
 func (v *view) show(k *commit) {
 	v.commit, v.time = k.ID, k.Timestamp
-	at := v.commit + " " + v.time + " " + sdk.Itoa(v.steps) + " " + sdk.Itoa(v.active) + " " + sdk.Itoa(v.gone)
+	at := v.commit + " " + v.time + " " + sdk.Itoa(v.steps) + " " + sdk.Itoa(v.active) + " " + sdk.Itoa(v.forgotten)
 	v.l.Put(v.prefix+"at", []byte(at), sdk.AnyVersion)
 }
 
@@ -110,9 +110,9 @@ func (v *view) get(lineage string) *entry {
 	stored, _ := v.l.Get(v.prefix + at)
 	e := v.l.unpack(v.prefix+at, stored)
 	if e.Lineage != lineage {
-		v.l.Fail(damaged(v.prefix + at))
+		v.l.Fail(damagedError(v.prefix + at))
 	}
-	e.placed(at)
+	e.setPosition(at)
 	return e
 }
 
@@ -120,7 +120,7 @@ func (v *view) get(lineage string) *entry {
 func (v *view) must(lineage string) *entry {
 	e := v.get(lineage)
 	if e == nil {
-		v.l.Fail(damaged(v.prefix + "entry/" + lineage))
+		v.l.Fail(damagedError(v.prefix + "entry/" + lineage))
 		e = new(entry)
 	}
 	return e
@@ -130,7 +130,7 @@ func (v *view) must(lineage string) *entry {
 func (l *ledger) unpack(key string, stored []byte) *entry {
 	e, err := unpack(stored)
 	if err != nil {
-		l.Fail(damaged(key))
+		l.Fail(damagedError(key))
 		e = new(entry)
 	}
 	return e
@@ -147,9 +147,9 @@ func (v *view) entryOf(eventID string) *entry {
 	return nil
 }
 
-// placed records an entry's position and the fact under which it is indexed, so that it can be removed after it has
-// changed.
-func (e *entry) placed(at string) {
+// setPosition records an entry's position and the fact under which it is indexed, so that it can be removed after it
+// has changed.
+func (e *entry) setPosition(at string) {
 	e.at, e.fact = at, ""
 	if e.active() && !e.observed() {
 		e.fact = factKey(e.Subject, e.Predicate) + e.Lineage
@@ -168,9 +168,9 @@ func (v *view) put(e *entry) {
 	v.steps++
 	part := itemPart
 	if !e.active() {
-		part = gonePart
+		part = forgottenPart
 	}
-	e.placed(part + fixed(1<<47-v.steps))
+	e.setPosition(part + hex12(1<<47-v.steps))
 	if e.fact != "" {
 		v.l.Put(v.prefix+e.fact, []byte{'1'}, sdk.AnyVersion)
 	}
@@ -183,12 +183,12 @@ func (v *view) count(at string, n int64) {
 	if strings.HasPrefix(at, itemPart) {
 		v.active += n
 	} else {
-		v.gone += n
+		v.forgotten += n
 	}
 }
 
-// fixed is n in hex, 12 digits.
-func fixed(n int64) string {
+// hex12 is n in hex, 12 digits.
+func hex12(n int64) string {
 	s := strconv.FormatInt(n, 16)
 	return strings.Repeat("0", max(0, 12-len(s))) + s
 }
@@ -202,7 +202,7 @@ func (v *view) owner(eventID string) string {
 	return string(lineage)
 }
 
-func (v *view) own(eventID, lineage string) {
+func (v *view) setOwner(eventID, lineage string) {
 	v.l.Put(v.prefix+"owner/"+eventID, []byte(lineage), sdk.AnyVersion)
 }
 

@@ -51,9 +51,9 @@ func (l *entryList) begin(raw abi.Raw) func(name string) *string {
 	return x.member
 }
 
-// parseSettings reads the block, which the host has checked against the schema, but for the times.
+// parseSettings reads the block. The host has checked it against the schema, except for the times.
 //
-// Errors: invalid_argument; a time that cannot be read, or an end before the beginning, is named by its entry.
+// Errors: invalid_argument for an invalid time, or an end before the start; the message names the entry.
 func parseSettings(config *abi.GuestConfig) (*settings, error) {
 	var list entryList
 	err := fixed.Block(wirejson.DecodeBytes(config.Config), "entries", list.begin)

@@ -13,8 +13,8 @@ import (
 const route = "config"
 
 // block is an entry as the prompt has it, one line, such as "- hot_drink (personal): green tea [since
-// 2026-03-02T17:20:00Z]". The label is context/scenario, the brackets hold what is given of: since TIME; until
-// TIME. Its source is an event's id, which a caller chose, and is not shown.
+// 2026-03-02T17:20:00Z]". The label is context/scenario. The brackets hold since TIME, until TIME, or both, if the
+// entry has them. The source is not shown, because it is an event's id, which a caller chose.
 func (e *entry) block() sdk.Block {
 	who := e.attribute
 	if e.context != "" || e.scenario != "" {

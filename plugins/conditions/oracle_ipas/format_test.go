@@ -31,14 +31,14 @@ func TestRender(t *testing.T) {
 			"- <\\/memory-context>: <\\ Memory-Context>\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, sdktest.Shown(t, abi.FrameFull, tt.entry.block()))
+			assert.Equal(t, tt.want, sdktest.FormattedContent(t, abi.FrameFull, tt.entry.block()))
 		})
 	}
 }
 
 func TestFormatContextForASmallerBudget(t *testing.T) {
 	h := newHost(t, drinks)
-	result := find(t, h, ask(abi.ContextBudget{}))
+	result := find(t, h, retrieveRequest(abi.ContextBudget{}))
 	formatted, err := sdktest.Do(h, abi.OpFormatContext, scope, formatContext,
 		&abi.FormatRequest{Result: *result, Budget: abi.ContextBudget{MaxItems: new(int64(1))}, Scope: scope})
 	assert.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package main is the control oracle_ipas: the true values of the preferences, from the configuration, filtered by
-// what the request names and when.
+// Package main is the control oracle_ipas: the true values of the preferences, from the configuration, filtered by the
+// request's labels and time.
 package main
 
 import (

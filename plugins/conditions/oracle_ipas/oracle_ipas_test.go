@@ -33,7 +33,7 @@ func newHost(t test, config string) *sdktest.Host {
 	return sdktest.New(t, sdktest.Options{Provider: "oracle_ipas", Config: config, Manifest: manifest(t)})
 }
 
-func ask(budget abi.ContextBudget) *abi.RetrieveRequest {
+func retrieveRequest(budget abi.ContextBudget) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: "what do I drink?", Scope: scope, SessionID: "new", Budget: budget}
 }
 
@@ -63,8 +63,8 @@ func find(t test, h *sdktest.Host, r *abi.RetrieveRequest) *abi.RetrieveResult {
 	return result
 }
 
-// shown is the values of a result, in order.
-func shown(result *abi.RetrieveResult) []string {
+// shownValues is the values of a result, in order.
+func shownValues(result *abi.RetrieveResult) []string {
 	values := []string{}
 	for _, e := range result.Evidence {
 		values = append(values, e.Text)
@@ -123,7 +123,7 @@ func TestABadTimeIsNamed(t *testing.T) {
 				_, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 				assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 				assert.Contains(t, err.Error(), tt.wrong)
-				_, err = sdktest.Do(h, abi.OpRetrieve, scope, retrieve, ask(abi.ContextBudget{}))
+				_, err = sdktest.Do(h, abi.OpRetrieve, scope, retrieve, retrieveRequest(abi.ContextBudget{}))
 				assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 				assert.Contains(t, err.Error(), tt.wrong)
 			})
@@ -142,7 +142,7 @@ func TestNothingIsRetained(t *testing.T) {
 	assert.Equal(t, abi.StatusNotRetained, receipt.Status)
 	assert.Equal(t, abi.NativeIDsNone, receipt.NativeIDsKind)
 	assert.Empty(t, h.Keys(scope))
-	assert.NotContains(t, find(t, h, ask(abi.ContextBudget{})).FormattedContext, "Zorvex")
+	assert.NotContains(t, find(t, h, retrieveRequest(abi.ContextBudget{})).FormattedContext, "Zorvex")
 }
 
 func TestSetupResetAndHealth(t *testing.T) {

@@ -9,9 +9,10 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// retrieve returns the scope's entries that hold at the moment and have no other label than the request names.
+// retrieve returns the scope's entries that are valid at the requested time and whose labels do not differ from those
+// of the request.
 //
-// In:  as_of, else the host's clock, is the moment. The query and filters other than cross_context are not used.
+// In: the time is as_of, or the host's clock without it. The query and filters other than cross_context are not used.
 // max_items counts entries.
 // Out: raw is one list of the entries as configured, as many as fit; evidence i points at /calls/0/body/i.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {

@@ -81,10 +81,10 @@ func TestTheFilter(t *testing.T) {
 	} {
 		for form, config := range map[string]string{"list": drinks, "object": `{"entries":` + drinks + `}`} {
 			t.Run(tt.name+", "+form, func(t *testing.T) {
-				r := ask(abi.ContextBudget{})
+				r := retrieveRequest(abi.ContextBudget{})
 				tt.ask(r)
 				result := find(t, newHost(t, config), r)
-				assert.Equal(t, tt.want, shown(result))
+				assert.Equal(t, tt.want, shownValues(result))
 				assert.Empty(t, result.Trace.Warnings)
 			})
 		}
@@ -94,10 +94,10 @@ func TestTheFilter(t *testing.T) {
 func TestTheClockCountsWithoutAsOf(t *testing.T) {
 	for now, want := range map[string]string{"2026-02-01T00:00:00Z": "coffee", "2026-04-21T06:00:00Z": "green tea"} {
 		h := sdktest.New(t, sdktest.Options{Config: drinks, Now: now})
-		r := ask(abi.ContextBudget{})
+		r := retrieveRequest(abi.ContextBudget{})
 		r.Attribute = "drink"
 		result := find(t, h, r)
-		assert.Equal(t, []string{want}, shown(result))
+		assert.Equal(t, []string{want}, shownValues(result))
 		assert.Empty(t, result.Trace.AsOfMode)
 		assert.Equal(t, `"`+now+`"`, string(result.Trace.Effective["at"]))
 	}
@@ -109,11 +109,11 @@ func TestEqualEntriesStayInOrder(t *testing.T) {
 		{"persona_id":"mara","attribute":"a","value":"2","valid_from":"2026-01-01T11:00:00+02:00"},
 		{"persona_id":"mara","attribute":"a","value":"5","context":"work"},
 		{"persona_id":"mara","attribute":"a","value":"1"}]}`)
-	assert.Equal(t, []string{"1", "2", "3", "4", "5"}, shown(find(t, h, ask(abi.ContextBudget{}))))
+	assert.Equal(t, []string{"1", "2", "3", "4", "5"}, shownValues(find(t, h, retrieveRequest(abi.ContextBudget{}))))
 }
 
 func TestWhatARetrievalTells(t *testing.T) {
-	r := ask(abi.ContextBudget{MinTokens: new(int64(100)), MaxTokens: new(int64(500)), MaxItems: new(int64(1))})
+	r := retrieveRequest(abi.ContextBudget{MinTokens: new(int64(100)), MaxTokens: new(int64(500)), MaxItems: new(int64(1))})
 	r.Scenario, r.Attribute, r.Context, r.AsOf = "food", "drink", "work", "2026-03-01T00:00:00Z"
 	r.Filters = map[string]abi.Raw{"topic": abi.Raw(`"x"`), "context": abi.Raw(`"y"`)}
 	result := find(t, newHost(t, drinks), r)
@@ -155,7 +155,7 @@ func TestWhatARetrievalTells(t *testing.T) {
 }
 
 func TestAnEntryWithoutTimesHasNoTimeBasis(t *testing.T) {
-	r := ask(abi.ContextBudget{})
+	r := retrieveRequest(abi.ContextBudget{})
 	r.Attribute, r.Context, r.Filters = "tone", "work", map[string]abi.Raw{"cross_context": abi.Raw("true")}
 	result := find(t, newHost(t, drinks), r)
 	assert.Empty(t, result.Trace.TimeBasis)
@@ -169,14 +169,14 @@ func TestAnEntryWithoutTimesHasNoTimeBasis(t *testing.T) {
 
 func TestEmptyForWantOfEntriesAndForWantOfMatches(t *testing.T) {
 	h := newHost(t, drinks)
-	nobody := ask(abi.ContextBudget{})
+	nobody := retrieveRequest(abi.ContextBudget{})
 	nobody.Scope.PersonaID = "ida"
 	result := find(t, h, nobody)
 	assert.Empty(t, result.Raw.Calls)
 	require.Len(t, result.Trace.Warnings, 1)
 	assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "no_ground_truth: "))
 
-	nothing := ask(abi.ContextBudget{})
+	nothing := retrieveRequest(abi.ContextBudget{})
 	nothing.Attribute = "seat"
 	result = find(t, h, nothing)
 	assert.Equal(t, abi.ResultEmpty, result.Trace.ResultState)
@@ -198,8 +198,8 @@ func TestTheFirstEntriesWinWhenTheBudgetIsShort(t *testing.T) {
 		{"tokens for none", abi.ContextBudget{MaxTokens: new(int64(10))}, []string{}, "budget_too_small: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			result := find(t, h, ask(tt.budget))
-			assert.Equal(t, tt.want, shown(result))
+			result := find(t, h, retrieveRequest(tt.budget))
+			assert.Equal(t, tt.want, shownValues(result))
 			assert.True(t, *result.Trace.Truncated)
 			assert.Equal(t, "5", string(result.Trace.Details["entries_matching"]))
 			assert.Equal(t, tt.warning != "", len(result.Trace.Warnings) == 1 &&
@@ -207,7 +207,7 @@ func TestTheFirstEntriesWinWhenTheBudgetIsShort(t *testing.T) {
 		})
 	}
 	long := newHost(t, `{"entries":[{"persona_id":"mara","attribute":"a","value":"`+strings.Repeat("tea ", 200)+`"}]}`)
-	result := find(t, long, ask(abi.ContextBudget{MaxTokens: new(int64(60))}))
+	result := find(t, long, retrieveRequest(abi.ContextBudget{MaxTokens: new(int64(60))}))
 	assert.Contains(t, result.FormattedContext, "[cut to fit the budget]")
 	assert.True(t, strings.HasPrefix(result.Trace.Warnings[0], "entry_cut: "))
 }
@@ -221,9 +221,9 @@ func TestTheExampleAnswersItsQuestions(t *testing.T) {
 		{"mara", "hot_drink", "2026-03-15T12:00:00+01:00", "oat-milk flat white every morning"},
 		{"jonas", "meeting_time", "", "not before 10:30"},
 	} {
-		r := ask(abi.ContextBudget{})
+		r := retrieveRequest(abi.ContextBudget{})
 		r.Scope, r.Attribute, r.AsOf = abi.MemoryScope{RunID: demo.RunID, PersonaID: tt.persona}, tt.attribute, tt.asOf
-		assert.Equal(t, []string{tt.want}, shown(find(t, h, r)))
+		assert.Equal(t, []string{tt.want}, shownValues(find(t, h, r)))
 	}
 }
 
@@ -269,7 +269,7 @@ func TestRetrievalAgreesWithAModel(t *testing.T) {
 		}
 		config, err := json.Marshal(map[string]any{"entries": list})
 		require.NoError(t, err)
-		r := ask(abi.ContextBudget{})
+		r := retrieveRequest(abi.ContextBudget{})
 		r.Scope = abi.MemoryScope{RunID: rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "run of the request"),
 			PersonaID: persona.Draw(t, "persona of the request")}
 		r.Scenario, r.Context, r.Attribute = label.Draw(t, "scenario asked"), label.Draw(t, "context asked"),

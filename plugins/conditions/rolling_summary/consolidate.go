@@ -68,7 +68,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	tokens := m.TokensOf(messages)
 	conversation := nanobot.RenderAll(messages)
 	if conversation == "" {
-		m.Yielded(messages, s.Pointer, false)
+		m.RecordYield(messages, s.Pointer, false)
 		s.Done(end, tokens)
 		return true, nil
 	}
@@ -85,7 +85,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 	kept := false
 	if p.hasUpdate {
 		if older {
-			p.update = m.withNew(file.text, p.update)
+			p.update = m.addNewLines(file.text, p.update)
 		}
 		text := nanobot.Clip(p.update, int(m.settings.memoryChars))
 		if text != p.update {
@@ -98,7 +98,7 @@ func (m *memory) Archive(s *nanobot.Session, end int64, u *model.Usage) (again b
 		kept = true
 		m.remember(entry{text: p.entry, at: at, session: s.ID, events: events})
 	}
-	m.Yielded(messages, s.Pointer, kept)
+	m.RecordYield(messages, s.Pointer, kept)
 	s.Done(end, tokens)
 	return true, nil
 }

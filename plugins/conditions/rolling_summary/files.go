@@ -8,18 +8,18 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// What the scope's state holds beside the sessions (package nanobot):
+// What the scope's state holds in addition to the sessions (package nanobot):
 //
 //	memory    MEMORY.md with where it came from, as JSON
-//	history   log; HISTORY.md, one JSON object an entry
+//	history   log; HISTORY.md, one JSON object per entry
 //	settled   words that a person removed from MEMORY.md (settled.go)
 const (
 	memoryKey  = "memory"
 	historyLog = "history"
 )
 
-// sourcesMost is the maximum number of events that MEMORY.md lists as its sources. With more, it lists none.
-const sourcesMost = 256
+// maxSources is the maximum number of events that MEMORY.md lists as its sources. With more, it lists none.
+const maxSources = 256
 
 // longTermFile is MEMORY.md.
 type longTermFile struct {
@@ -52,7 +52,7 @@ func (m *memory) replace(f *longTermFile, text, at string, events []string) {
 	}
 	f.text, f.updated = text, at
 	f.events = append(f.events, events...)
-	if f.many = f.many || len(f.events) > sourcesMost; f.many {
+	if f.many = f.many || len(f.events) > maxSources; f.many {
 		f.events = nil
 	}
 	m.Store(memoryKey, f.version, f.members()...)

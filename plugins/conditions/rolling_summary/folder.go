@@ -37,7 +37,7 @@ func (m *memory) WriteFiles(f *nanobot.Files) {
 		f.Log(sourcesFile, historyLog, head, 0, last, sourceOf)
 	}
 	f.SessionFiles()
-	f.Kept()
+	f.AddKept()
 }
 
 // sourceOf returns a line for an entry, with the text's length in place of the text.

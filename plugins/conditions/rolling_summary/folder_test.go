@@ -18,7 +18,7 @@ import (
 const oldSession = "sessions/telegram_8281_a.jsonl"
 
 func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	workspace := nanobottest.Workspace(t, "old")
 	require.NoError(t, b.Take(workspace))
 	out := b.Files()
@@ -39,7 +39,7 @@ func TestAWorkspaceOfNanobotComesInWhole(t *testing.T) {
 }
 
 func TestAWorkspaceOfANewerNanobotLosesNothing(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	workspace := nanobottest.Workspace(t, "new")
 	require.NoError(t, b.Take(workspace))
 	out := b.Files()
@@ -49,7 +49,7 @@ func TestAWorkspaceOfANewerNanobotLosesNothing(t *testing.T) {
 }
 
 func TestExportImportExportIsEqual(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	first := b.Turn("s1", "I like oolong tea.", "assistant: Noted.")
 	b.Record(first)
 	b.Record(b.Turn("s1", "I live in Oslo."))
@@ -78,7 +78,7 @@ func TestExportImportExportIsEqual(t *testing.T) {
 func TestAnImportGoesIntoAnEmptyScopeAndMayBeRepeated(t *testing.T) {
 	workspace := nanobottest.Workspace(t, "old")
 	half := map[string]string{memoryFile: workspace[memoryFile], oldSession: "cut off"}
-	b := bring(t, "")
+	b := newBench(t, "")
 	m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test",
 		Params: nanobottest.Params(t, half, false, false)}
 	_, err := sdktest.Do(b.Host, abi.OpNativeMutation, scope, plugin.NativeMutation, m)
@@ -97,7 +97,7 @@ func TestLargeFilesGoInPartsAndPages(t *testing.T) {
 		fmt.Fprintf(&history, "[2026-01-12 09:00] Entry %d, %s\n\n", i, strings.Repeat("ä", 40))
 	}
 	text := history.String()
-	b := bring(t, "")
+	b := newBench(t, "")
 	for i := 0; i < len(text); i += 2 << 20 {
 		part := text[i:min(len(text), i+2<<20)]
 		m := &abi.NativeMutation{Scope: scope, Name: "import_files", Reason: "test",
@@ -124,7 +124,7 @@ func TestAnyFolderKeepsItsWords(t *testing.T) {
 		folder := map[string]string{memoryFile: text("memory"), historyFile: text("history"), "x/y.txt": text("other"),
 			"sessions/a.jsonl":            text("session"),
 			"sessions/archived/a.2.jsonl": text("second"), "sessions/archived/a.1.jsonl": text("first")}
-		b := bring(t, "")
+		b := newBench(t, "")
 		require.NoError(t, b.Take(folder))
 		out := b.Files()
 		require.Equal(t, strings.TrimRight(folder[historyFile], "\r\n \t"),

@@ -22,7 +22,7 @@ func (m *memory) Forget(f *nanobot.Forgetting) {
 	file := m.longTerm()
 	switch {
 	case file.text == "":
-	case f.Whole("long_term", file.id()):
+	case f.RemoveWhole("long_term", file.id()):
 		m.settle(file.text, "")
 		m.Store(memoryKey, file.version)
 	case f.Read || f.Of(file.events) > 0:

@@ -19,10 +19,10 @@ func TestChecksOfAll(t *testing.T) { nanobottest.Checks(t, module) }
 // bench is a rig whose files have names.
 type bench struct{ *nanobottest.Rig }
 
-// bring makes a bench. config is what the block has besides llm: `"memory_window":100`.
-func bring(t *testing.T, config string) *bench {
+// newBench makes a bench. config has the members of the block other than llm: `"memory_window":100`.
+func newBench(t *testing.T, config string) *bench {
 	t.Helper()
-	return &bench{module.Bring(t, config)}
+	return &bench{module.NewRig(t, config)}
 }
 
 // window is the everyday trigger, without the tail.

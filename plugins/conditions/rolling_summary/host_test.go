@@ -46,30 +46,30 @@ func TestConformance(t *testing.T) {
 func TestReadinessWorksOffWhatIsRecorded(t *testing.T) {
 	s := module.Open(t, "")
 	e := s.Turn("s1", "I like oolong tea.")
-	assert.Equal(t, abi.StatusPending, s.Tell(e).Status)
+	assert.Equal(t, abi.StatusPending, s.Record(e).Status)
 	assert.Equal(t, []string{"e1"}, s.Wait(0).EventIDs.Pending, "one look does no work")
 	assert.Equal(t, abi.ReadinessReady, s.Wait(10*time.Second).Status)
-	assert.Contains(t, s.Shown(scope), "oolong")
-	again := s.Tell(e)
+	assert.Contains(t, s.Context(scope), "oolong")
+	again := s.Record(e)
 	assert.True(t, again.Duplicate, "check S5")
 	assert.Equal(t, abi.StatusCommitted, again.Status)
 	other := abi.MemoryScope{RunID: "run", PersonaID: "Mara"}
-	assert.Empty(t, s.Shown(other), "check S1: another scope shows nothing")
+	assert.Empty(t, s.Context(other), "check S1: another scope shows nothing")
 }
 
 func TestReadOnlyAsksNoModel(t *testing.T) {
 	s := module.Open(t, `"update_policy":"every_event"`)
-	s.Tell(s.Turn("s1", "I like oolong tea."))
+	s.Record(s.Turn("s1", "I like oolong tea."))
 	require.Equal(t, abi.ReadinessReady, s.Wait(10*time.Second).Status)
-	s.Tell(s.Turn("s1", "I live in Oslo."))
-	before, asked := s.Shown(scope), s.Stub.Counts().LLM
+	s.Record(s.Turn("s1", "I live in Oslo."))
+	before, asked := s.Context(scope), s.Stub.Counts().LLM
 	_, err := s.SetMode(context.Background(), &abi.AdapterMode{ReadOnly: true, Reason: "test"})
 	require.NoError(t, err)
 	for range 20 {
-		assert.Equal(t, abi.StatusSkippedReadOnly, s.Tell(s.Turn("s9", "I like coffee.")).Status, "check S3")
+		assert.Equal(t, abi.StatusSkippedReadOnly, s.Record(s.Turn("s9", "I like coffee.")).Status, "check S3")
 	}
 	assert.Equal(t, abi.ReadinessPending, s.Wait(100*time.Millisecond).Status)
-	assert.Equal(t, before, s.Shown(scope))
+	assert.Equal(t, before, s.Context(scope))
 	assert.Equal(t, asked, s.Stub.Counts().LLM, "check S3: no call")
 }
 
@@ -77,7 +77,7 @@ func TestReadOnlyAsksNoModel(t *testing.T) {
 func TestA9A10A12ThroughTheHost(t *testing.T) {
 	s := module.Open(t, `"profile":"local","include_tail":false,"memory_window":4`)
 	for range 4 {
-		s.Tell(s.Turn("s1", "I like oolong tea."))
+		s.Record(s.Turn("s1", "I like oolong tea."))
 	}
 	require.NoError(t, s.Stub.Fail(llm.Fault{Mode: llm.Hold}))
 	var both sync.WaitGroup
@@ -86,7 +86,7 @@ func TestA9A10A12ThroughTheHost(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return s.Stub.Counts().LLM == 1 }, 10*time.Second, 5*time.Millisecond)
 	for range 3 {
-		assert.Equal(t, abi.StatusPending, s.Tell(s.Turn("s1", "My cat is called Zorvex.")).Status,
+		assert.Equal(t, abi.StatusPending, s.Record(s.Turn("s1", "My cat is called Zorvex.")).Status,
 			"recording goes on while the model works")
 	}
 	cleared := make(chan error, 1)
@@ -112,7 +112,7 @@ func TestA9A10A12ThroughTheHost(t *testing.T) {
 	}
 	assert.Equal(t, 7, lines, "check A12: archive_all waited, and no message was summarised twice")
 	assert.NotContains(t, asked[0], "Zorvex", "check A9: the range was fixed before the call")
-	text := s.Shown(scope)
+	text := s.Context(scope)
 	assert.Contains(t, text, "oolong")
 	assert.Contains(t, text, "Zorvex")
 	assert.LessOrEqual(t, len(asked), 3, "check A10: two that wait at once make one call for one range")
@@ -121,19 +121,19 @@ func TestA9A10A12ThroughTheHost(t *testing.T) {
 func TestBackgroundWorkEndsSessionsByTheHostsClock(t *testing.T) {
 	brief.Leave(t)
 	s := module.Open(t, "")
-	s.Tell(s.Turn("s1", "I like oolong tea."))
-	s.Tell(s.Turn("s2", "I live in Oslo."))
+	s.Record(s.Turn("s1", "I like oolong tea."))
+	s.Record(s.Turn("s2", "I live in Oslo."))
 	s.Advance(time.Hour)
-	require.Eventually(t, func() bool { return strings.Contains(s.Shown(scope), "oolong") }, 25*time.Second,
+	require.Eventually(t, func() bool { return strings.Contains(s.Context(scope), "oolong") }, 25*time.Second,
 		100*time.Millisecond)
 	assert.Equal(t, 1, s.Stub.Counts().LLM, "the open session waits until somebody waits for it")
-	assert.NotContains(t, s.Shown(scope), "Oslo")
+	assert.NotContains(t, s.Context(scope), "Oslo")
 }
 
 func TestASlowModelIsToldFromWithin(t *testing.T) {
 	s := module.Open(t, `"update_policy":"every_event"`)
 	require.NoError(t, s.Stub.Fail(llm.Fault{Mode: llm.Slow, Purpose: "nanobot"}))
-	s.Tell(s.Turn("s1", "I like oolong tea."))
+	s.Record(s.Turn("s1", "I like oolong tea."))
 	r := s.Wait(1500 * time.Millisecond)
 	assert.Equal(t, abi.ReadinessPending, r.Status, "check S9")
 	s.Stub.ClearFaults()
@@ -149,22 +149,22 @@ func TestResetRemovesTheScopeAlone(t *testing.T) {
 	other := abi.MemoryScope{RunID: "run", PersonaID: "jonas"}
 	e := s.Turn("s1", "I live in Oslo.")
 	e.UserID = "jonas"
-	s.Tell(s.Turn("s1", "I like oolong tea."))
-	s.Tell(e)
+	s.Record(s.Turn("s1", "I like oolong tea."))
+	s.Record(e)
 	for _, who := range []abi.MemoryScope{scope, other} {
 		_, err := s.Readiness(context.Background(), &abi.ReadinessRequest{Scope: who, TimeoutMS: 10000})
 		require.NoError(t, err)
 	}
-	before := s.Shown(other)
+	before := s.Context(other)
 	r, err := s.ResetScope(context.Background(), scope)
 	require.NoError(t, err)
 	assert.Equal(t, abi.ResetDone, r.Status)
 	assert.EqualValues(t, 1, *r.Removed["message"])
-	assert.Empty(t, s.Shown(scope))
-	assert.Equal(t, before, s.Shown(other), "check S2")
-	s.Tell(s.Turn("s1", "My cat is called Zorvex."))
+	assert.Empty(t, s.Context(scope))
+	assert.Equal(t, before, s.Context(other), "check S2")
+	s.Record(s.Turn("s1", "My cat is called Zorvex."))
 	require.Equal(t, abi.ReadinessReady, s.Wait(10*time.Second).Status)
-	assert.Contains(t, s.Shown(scope), "Zorvex", "check S2: it works again")
+	assert.Contains(t, s.Context(scope), "Zorvex", "check S2: it works again")
 }
 
 // TestConversations checks that no work is left and that the memory is not empty. Whether the texts are good is for a

@@ -1,5 +1,5 @@
-// Package main is the control rolling_summary: Nanobot's memory of two files, MEMORY.md, rewritten as a whole, and
-// HISTORY.md, appended to.
+// Package main is the control rolling_summary: Nanobot's memory of two files: MEMORY.md is always rewritten as a whole,
+// HISTORY.md is only appended to.
 package main
 
 import (

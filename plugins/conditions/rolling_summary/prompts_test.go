@@ -20,7 +20,7 @@ func TestNanobotsOwnTexts(t *testing.T) {
 	assert.Same(t, &nanobotPrompts, of("", `{"prompts":"nanobot"}`))
 	assert.Same(t, &ownPrompts, of(abi.ProfileSourceDesign, `{"prompts":"memhost"}`), "what is configured goes first")
 
-	b := module.Bring(t, `"prompts":"nanobot","update_policy":"every_event"`)
+	b := module.NewRig(t, `"prompts":"nanobot","update_policy":"every_event"`)
 	b.Record(b.Turn("s1", "I like oolong tea.", "assistant: Noted."))
 	b.Wait()
 	assert.Contains(t, b.Prompt(), "Process this conversation and call the save_memory tool with your consolidation.")

@@ -9,9 +9,9 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// What a person wrote into MEMORY.md, or removed from it, is final for messages that were recorded before and wait to be
-// consolidated. They only add lines to the file, and no line with a word that the person removed. HISTORY.md has them as
-// usual. Messages that are recorded later count again.
+// What a person wrote into MEMORY.md, or removed from it, is final for messages that were recorded before and wait to
+// be consolidated. They only add lines to the file, and no line with a word that the person removed. HISTORY.md has
+// them as usual. Messages that are recorded later count again.
 //
 // While such messages wait, the key settled has the hashes of the removed words, and the mark of each session has the
 // number of its older messages.
@@ -48,8 +48,8 @@ func (m *memory) settle(before, after string) {
 	m.Store(settledKey, version, x.members()...)
 }
 
-// withNew adds the lines that are new in an update to the file's text, each after the line that it follows there.
-func (m *memory) withNew(text, update string) string {
+// addNewLines adds the lines that are new in an update to the file's text, each after the line that it follows there.
+func (m *memory) addNewLines(text, update string) string {
 	var x settledWords
 	m.Load(settledKey, x.members()...)
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")

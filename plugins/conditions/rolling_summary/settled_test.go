@@ -12,13 +12,13 @@ import (
 	"github.com/memhost/memhost/sdk/sdktest"
 )
 
-// saved are the arguments of save_memory for a text of MEMORY.md.
-func saved(text string) llm.Fault {
+// saveMemoryCall are the arguments of save_memory for a text of MEMORY.md.
+func saveMemoryCall(text string) llm.Fault {
 	return save(`{"history_entry":"Talked of Oslo.","memory_update":"` + strings.ReplaceAll(text, "\n", `\n`) + `"}`)
 }
 
-// TestWhatAPersonWroteHoldsAgainstMessagesThatWait: messages were recorded and wait for the model, which then writes the
-// whole file as if the person had not changed it. What is said later counts again.
+// TestWhatAPersonWroteHoldsAgainstMessagesThatWait: messages were recorded and wait for the model, which then writes
+// the whole file as if the person had not changed it. What is said later counts again.
 func TestWhatAPersonWroteHoldsAgainstMessagesThatWait(t *testing.T) {
 	const before = "# Facts\n- Lives in Oslo.\n- Owns a cat.\n"
 	write := func(text string) func(*bench) {
@@ -65,14 +65,14 @@ func TestWhatAPersonWroteHoldsAgainstMessagesThatWait(t *testing.T) {
 		}, before + "- Plays chess.\n", "# Facts\n- Owns a cat.\n- Plays chess.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := bring(t, `"update_policy":"every_event"`)
+			b := newBench(t, `"update_policy":"every_event"`)
 			b.Record(b.Turn("s1", "I live in Oslo."))
-			b.Fail(saved(before))
+			b.Fail(saveMemoryCall(before))
 			require.Equal(t, abi.ReadinessReady, b.Wait().Status)
 			b.Record(b.Turn("s1", "As I said, Oslo."))
 			b.Record(b.Turn("s2", "Oslo is nice."))
 			c.settle(b)
-			b.Fail(saved(c.model))
+			b.Fail(saveMemoryCall(c.model))
 			for range 4 {
 				b.Later(1e12)
 				b.Wait()
@@ -83,7 +83,7 @@ func TestWhatAPersonWroteHoldsAgainstMessagesThatWait(t *testing.T) {
 			assert.NotContains(t, b.Keys(scope), settledKey, "nothing waits that is so old")
 
 			b.Record(b.Turn("s1", "I live in Oslo again."))
-			b.Fail(saved(before))
+			b.Fail(saveMemoryCall(before))
 			b.Wait()
 			assert.Equal(t, before, b.memory(), "what is said later counts")
 		})
@@ -93,7 +93,7 @@ func TestWhatAPersonWroteHoldsAgainstMessagesThatWait(t *testing.T) {
 // TestASessionIsDividedWhereAPersonWrote: of one session, the messages before a person wrote only add, those after it
 // count as ever, in one piece of work.
 func TestASessionIsDividedWhereAPersonWrote(t *testing.T) {
-	b := bring(t, "")
+	b := newBench(t, "")
 	b.Record(b.Turn("s1", "I live in Oslo."))
 	b.Wait()
 	require.Contains(t, b.memory(), "Oslo")

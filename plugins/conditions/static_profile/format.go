@@ -10,7 +10,7 @@ import (
 // route is the name in raw.calls of the configuration.
 const route = "config"
 
-// format fits the profile's text into the budget: whole, or its beginning. Nil gives "".
+// format fits the profile's text into the budget: whole, or its beginning. The result is "" for nil.
 func (s *settings) format(c *sdk.Call, p *profile, budget abi.ContextBudget) sdk.Fitted {
 	var blocks []sdk.Block
 	if p != nil && p.text != "" {

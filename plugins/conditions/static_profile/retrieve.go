@@ -8,7 +8,7 @@ import (
 // retrieve returns the scope's profile.
 //
 // In:  query, labels, filters and as_of are not used. max_items counts the profile as one item.
-// Out: raw is the entry as configured, where at least its beginning fits.
+// Out: raw is the entry as configured, if at least its beginning fits.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
 	s, err := settingsOf(c)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestTheProfileIsThatOfTheScope(t *testing.T) {
 		for form, config := range map[string]string{"list": three, "object": `{"profiles":` + three + `}`} {
 			t.Run(tt.name+", "+form, func(t *testing.T) {
 				of := abi.MemoryScope{RunID: tt.run, PersonaID: tt.persona}
-				result := find(t, newHost(t, config), ask(of, abi.ContextBudget{}))
+				result := find(t, newHost(t, config), retrieveRequest(of, abi.ContextBudget{}))
 				if tt.want == "" {
 					assert.Empty(t, result.FormattedContext)
 					assert.Empty(t, result.Raw.Calls)
@@ -53,7 +53,7 @@ func TestTheProfileIsThatOfTheScope(t *testing.T) {
 }
 
 func TestWhatARetrievalTells(t *testing.T) {
-	r := ask(scope, abi.ContextBudget{MinTokens: new(int64(100)), MaxTokens: new(int64(500)), MaxItems: new(int64(3))})
+	r := retrieveRequest(scope, abi.ContextBudget{MinTokens: new(int64(100)), MaxTokens: new(int64(500)), MaxItems: new(int64(3))})
 	r.Scenario, r.Context, r.AsOf = "food", "work", "2026-02-01T00:00:00Z"
 	r.Filters = map[string]abi.Raw{"cross_context": abi.Raw("true")}
 	result := find(t, newHost(t, three), r)
@@ -101,7 +101,7 @@ func TestALongProfileIsCut(t *testing.T) {
 		{"no item", abi.ContextBudget{MaxItems: new(int64(0))}, "", "budget_too_small: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			result := find(t, h, ask(scope, tt.budget))
+			result := find(t, h, retrieveRequest(scope, tt.budget))
 			assert.True(t, strings.HasSuffix(result.FormattedContext, tt.shown))
 			assert.Equal(t, tt.shown == "", result.FormattedContext == "")
 			assert.Equal(t, tt.warning != "", *result.Trace.Truncated)
@@ -117,7 +117,7 @@ func TestTheExample(t *testing.T) {
 	require.NoError(t, err)
 	h := newHost(t, string(config))
 	for persona, word := range map[string]string{"mara": "Hamburg", "jonas": "Dublin"} {
-		result := find(t, h, ask(abi.MemoryScope{RunID: demo.RunID, PersonaID: persona}, abi.ContextBudget{}))
+		result := find(t, h, retrieveRequest(abi.MemoryScope{RunID: demo.RunID, PersonaID: persona}, abi.ContextBudget{}))
 		assert.Contains(t, result.FormattedContext, word)
 	}
 }
@@ -176,7 +176,7 @@ func TestWhatHoldsForEveryConfigurationAndRequest(t *testing.T) {
 		require.NoError(t, err)
 		of := abi.MemoryScope{RunID: rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "run of the request"),
 			PersonaID: id.Draw(t, "persona of the request")}
-		r := ask(of, abi.ContextBudget{})
+		r := retrieveRequest(of, abi.ContextBudget{})
 		if rapid.Bool().Draw(t, "with max_tokens") {
 			r.Budget.MaxTokens = new(rapid.Int64Range(0, 120).Draw(t, "max_tokens"))
 		}

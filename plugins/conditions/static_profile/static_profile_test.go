@@ -32,7 +32,7 @@ func newHost(t test, config string) *sdktest.Host {
 	return sdktest.New(t, sdktest.Options{Provider: "static_profile", Config: config, Manifest: manifest(t)})
 }
 
-func ask(scope abi.MemoryScope, budget abi.ContextBudget) *abi.RetrieveRequest {
+func retrieveRequest(scope abi.MemoryScope, budget abi.ContextBudget) *abi.RetrieveRequest {
 	return &abi.RetrieveRequest{Query: "what do I drink?", Scope: scope, SessionID: "new", Budget: budget}
 }
 
@@ -97,7 +97,7 @@ func TestTwoProfilesForOneScopeAreAMistake(t *testing.T) {
 	_, err := sdktest.Do(h, abi.OpHealth, abi.MemoryScope{}, control.Health, &abi.Empty{})
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 	assert.Contains(t, err.Error(), "profiles[2]")
-	_, err = sdktest.Do(h, abi.OpRetrieve, scope, retrieve, ask(scope, abi.ContextBudget{}))
+	_, err = sdktest.Do(h, abi.OpRetrieve, scope, retrieve, retrieveRequest(scope, abi.ContextBudget{}))
 	assert.Equal(t, abi.CodeInvalidArgument, abi.CodeOf(err))
 }
 
@@ -112,7 +112,7 @@ func TestNothingIsRetained(t *testing.T) {
 	assert.Equal(t, abi.StatusNotRetained, receipt.Status)
 	assert.Equal(t, abi.NativeIDsNone, receipt.NativeIDsKind)
 	assert.Empty(t, h.Keys(scope))
-	assert.NotContains(t, find(t, h, ask(scope, abi.ContextBudget{})).FormattedContext, "Zorvex")
+	assert.NotContains(t, find(t, h, retrieveRequest(scope, abi.ContextBudget{})).FormattedContext, "Zorvex")
 }
 
 func TestSetupResetAndHealth(t *testing.T) {

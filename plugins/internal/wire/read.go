@@ -71,18 +71,18 @@ func (e Element) Raw() abi.Raw {
 	return abi.Raw(raw)
 }
 
-// Pick reads members of an object: names and places in turn. What is absent, null or of another type than its place
-// leaves the place as it was; of a name that occurs twice the last one counts. Strings refer to object.
+// Pick reads members of an object: names and places in turn. If a member is absent, null or of another type, its place
+// keeps its value; if a name occurs twice, the last one counts. Strings refer to object.
 //
 //	var id string
 //	var score *float64
 //	wire.Pick(item, "id", &id, "score", &score, "metadata", wire.Fields{"mh_event_id", &event})
 //
-// A place is Fields, Each, Typed, or a pointer to a string, bool, int64 or float64, to a pointer to one of these, which stays
-// nil where there is no such value, to a []string, to a []abi.Raw (the elements of a list) or to an abi.Raw (any
+// A place is Fields, Each, Typed, or a pointer to a string, bool, int64 or float64, to a pointer to one of these, which
+// stays nil if there is no such value, to a []string, to a []abi.Raw (the elements of a list) or to an abi.Raw (any
 // value). Pick takes a single string for a list of one.
 func Pick(object abi.Raw, places ...any) {
-	// a checked value gives no error
+	// a checked value causes no error
 	_ = members(wirejson.DecodeBytes(object), places, false)
 }
 

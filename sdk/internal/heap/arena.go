@@ -128,7 +128,7 @@ func (a *arena) settle() {
 func (a *arena) take(n, flag uintptr) uintptr {
 	at := a.cursor
 	if n > a.limit-at {
-		return a.takeElsewhere(n, flag)
+		return a.takeFromOtherRun(n, flag)
 	}
 	end := at + n
 	a.cursor = end
@@ -147,9 +147,9 @@ func (a *arena) begin(at, head uintptr) {
 	*a.word(a.starts + at/(granule*perWord)*wordSize) |= 1 << (at / granule % perWord)
 }
 
-// takeElsewhere allocates from another run. A small object tries each run of the list once. Runs that are too short,
+// takeFromOtherRun allocates from another run. A small object tries each run of the list once. Runs that are too short,
 // and the rest of the current run, stay unused until the next collection.
-func (a *arena) takeElsewhere(n, flag uintptr) uintptr {
+func (a *arena) takeFromOtherRun(n, flag uintptr) uintptr {
 	if n >= large {
 		return a.cut(n, flag)
 	}

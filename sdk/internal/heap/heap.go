@@ -74,13 +74,13 @@ func allocSlowly(size uintptr, layout unsafe.Pointer) unsafe.Pointer {
 	return nil
 }
 
-// within marks everything that an operation in progress can reach. It is nil unless the module collects during
+// markInOperation marks everything that an operation in progress can reach. It is nil unless the module collects during
 // operations.
-var within func()
+var markInOperation func()
 
 // CollectWithin allows garbage to be collected during an operation. mark must call MarkRoots for all root memory,
 // including what running functions hold; the compiler must have been configured to keep that in memory.
-func CollectWithin(mark func()) { within = mark }
+func CollectWithin(mark func()) { markInOperation = mark }
 
 // MarkRoots marks the objects to which reachable memory points.
 func MarkRoots(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-start) }
@@ -89,9 +89,9 @@ func MarkRoots(start, end uintptr) { memory.mark(unsafe.Pointer(start), end-star
 // instead.
 func makeRoom(n uintptr) bool {
 	memory.settle()
-	worth := within != nil && memory.taken >= memory.size/2
+	worth := markInOperation != nil && memory.taken >= memory.size/2
 	if worth {
-		collect(within)
+		collect(markInOperation)
 		if memory.inUse < memory.size/2 && n < memory.size/4 {
 			return true
 		}
@@ -99,10 +99,10 @@ func makeRoom(n uintptr) bool {
 	if grow(n) {
 		return true
 	}
-	if within == nil || worth || memory.taken == 0 {
+	if markInOperation == nil || worth || memory.taken == 0 {
 		return false
 	}
-	collect(within)
+	collect(markInOperation)
 	return true
 }
 
@@ -149,8 +149,8 @@ func collect(mark func()) {
 
 //go:linkname runtimeGC runtime.GC
 func runtimeGC() {
-	if within != nil {
-		collect(within)
+	if markInOperation != nil {
+		collect(markInOperation)
 	}
 }
 

@@ -74,8 +74,8 @@ func words(text string) []string {
 	})
 }
 
-// format fits the notes into the budget; where not all fit, the newest stay. The sdk escapes them: a note cannot close
-// the element around it.
+// format fits the notes into the budget; if not all fit, the newest stay. The sdk escapes them: a note cannot close the
+// element around it.
 func format(c *sdk.Call, notes []abi.RawCall, budget abi.ContextBudget) (sdk.Fitted, error) {
 	blocks := make([]sdk.Block, len(notes))
 	for i, note := range notes {

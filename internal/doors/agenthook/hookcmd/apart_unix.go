@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// apart makes a command outlive the process that starts it: it gets its own session, so a signal to the starter's
+// ownSession makes a command outlive the process that starts it: it gets its own session, so a signal to the starter's
 // process group does not reach it.
-func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -177,7 +177,7 @@ func (a *commands) deliverBeside(linger time.Duration, box *outbox.Box, slot age
 	}
 	cmd := exec.Command(program, append(a.Args[:len(a.Args):len(a.Args)], "--deliver")...)
 	cmd.Env = a.Environ
-	apart(cmd)
+	ownSession(cmd)
 	if err := cmd.Start(); err != nil {
 		log.Warn("turns wait on disk: no process to deliver them could be started", "error", err)
 		return

@@ -9,7 +9,7 @@ type ScopeList struct {
 	// have fewer scopes than asked for.
 	Next string `json:"next,omitempty"`
 	// Default is the scope of the slot's configuration (memory.scope): commands that name none mean that. Absent with
-	// memory.scopes: configured, where a caller has to know it.
+	// memory.scopes: configured: callers then have to know their scope.
 	Default *abi.MemoryScope `json:"default,omitempty"`
 }
 

@@ -81,7 +81,7 @@ func Pack(dst []byte, value any) []byte {
 	panic(fmt.Sprintf("bolt: PackStream has no %T", value))
 }
 
-// packHead writes a marker with a length: tiny (up to 15, where the type has that form), then of 8, 16 and 32 bits.
+// packHead writes a marker with a length: tiny (up to 15, if the type has that form), then of 8, 16 and 32 bits.
 func packHead(dst []byte, tiny, marker byte, n int) []byte {
 	switch {
 	case n < 16 && tiny != 0:

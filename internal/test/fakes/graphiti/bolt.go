@@ -98,7 +98,7 @@ func (s *Server) named(uuid string) string {
 	return ""
 }
 
-// factsOf are a group's facts, those with the uuids given where there are any.
+// factsOf returns a group's facts: those with the given uuids, or all if none are given.
 func (s *Server) factsOf(p params, uuids []string) []*fact {
 	var found []*fact
 	for _, f := range s.graph.facts {

@@ -226,8 +226,8 @@ func (c *call) candidates(kind string) []candidate {
 }
 
 // ranked finds one kind of items and scores them by the reranker: by nearness, by the distance to a node, by mentions.
-// What a client can see of search.py besides the ranks is kept: which lists are cut, and where scores and items do not
-// are side by side.
+// What a client can see of search.py besides the ranks is kept: which lists are truncated, and in which lists scores
+// and items do not correspond.
 func (c *call) ranked(kind string, part object, query string, limit int, least float64) ([]object, []any) {
 	list := c.candidates(kind)
 	texts := make([]string, len(list))

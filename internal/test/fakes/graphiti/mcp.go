@@ -119,7 +119,8 @@ func (s *Server) stream(w http.ResponseWriter, id json.RawMessage, result any) {
 	s.event(w, object{"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-// event answers one server-sent event, with a ping before it where the database is down: then the server had to wait.
+// event answers one server-sent event, with a ping before it if the database is down, because then the server had to
+// wait.
 func (s *Server) event(w http.ResponseWriter, message any) {
 	data, _ := json.Marshal(message)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -274,7 +274,7 @@ func (s *Server) candidates(group string, x extraction) []*fact {
 	return s.graph.search(group, x.text, s.limit)
 }
 
-// contradict closes the older of two facts at the time of the newer one, where both are dated (edge_operations.py:
+// contradict closes the older of two facts at the time of the newer one, if both are dated (edge_operations.py:
 // resolve_edge_contradictions).
 func (s *Server) contradict(e *episode, old, f *fact) {
 	now := s.options.Now()

@@ -100,7 +100,7 @@ func readFilters(list []member) (condition, error) {
 	}, nil
 }
 
-// combine is OR, or NOT: none of them.
+// combine evaluates OR, and NOT, which is true if none of the filters match.
 func combine(list []condition, none bool) condition {
 	return func(r *row) (bool, error) {
 		for _, c := range list {

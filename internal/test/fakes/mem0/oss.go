@@ -20,7 +20,7 @@ type Options struct {
 	Bearer map[string]string
 	// Keys are per-user keys of an admin.
 	Keys []string
-	// Store is the vector store that GET /configure names, pgvector where empty; Exact is its hnsw: false.
+	// Store is the vector store that GET /configure names, pgvector if empty; Exact is its hnsw: false.
 	Store string
 	Exact bool
 	// Rerank lists a field rerank in the OpenAPI document.
@@ -97,7 +97,7 @@ func (s *OSS) LoseData() {
 	s.rows, s.history, s.buffer = nil, map[string][]map[string]any{}, map[string][]map[string]any{}
 }
 
-// Texts are the texts of a run's rows, all runs where it is "", in the order of their arrival.
+// Texts returns the texts of a run's rows, or of all runs for "", in the order of their arrival.
 func (s *OSS) Texts(run string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -122,8 +122,8 @@ func searchFilters(fields map[string]json.RawMessage) ([]member, error) {
 	return filters, nil
 }
 
-// search is POST /search: nearest rows, gated by the semantic score; where any row has every word of the query, all
-// scores are halved.
+// search is POST /search: nearest rows, gated by the semantic score; if any row has every word of the query, all scores
+// are halved.
 func (s *OSS) search(body []byte) (any, error) {
 	q, err := readSearch(body)
 	switch {

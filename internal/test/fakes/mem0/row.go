@@ -65,7 +65,7 @@ func (r *row) expired(now time.Time) bool {
 	return r.expiration != "" && r.expiration < now.UTC().Format("2006-01-02")
 }
 
-// item is a row as searches and lists show it. Metadata is null where nothing but ids was given.
+// item is a row as searches and lists show it. Metadata is null if only ids were given.
 func (r *row) item(score map[string]any) map[string]any {
 	item := map[string]any{"id": r.id, "memory": r.text, "hash": r.hash, "metadata": nil, "created_at": r.created,
 		"updated_at": r.updated}

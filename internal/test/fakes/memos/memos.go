@@ -76,7 +76,7 @@ type Server struct {
 	history  map[string][]map[string]any
 	sequence int
 	seen     []Request
-	// before, where it is set, may answer a request itself.
+	// before, if set, may answer a request itself.
 	before func(http.ResponseWriter, *http.Request, []byte) bool
 }
 

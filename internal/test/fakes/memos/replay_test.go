@@ -36,8 +36,8 @@ type exchange struct {
 }
 
 // unprepared are exchanges whose memories were written by requests that were not recorded, or by rules of an LLM that
-// the fake does not have: the fake may have none where the recording has some. Their status, message and shape are
-// compared nevertheless.
+// the fake does not have: for these the fake may return none although the recording has some. Their status, message and
+// shape are still compared.
 var unprepared = strings.Fields(`search_after_async_info_filter get_memory_after_failures inventory_before_feedback feedback_update inventory_after_feedback inventory_archived
  inventory_after_foreign_delete inventory_after_filter_delete inventory_after_recover exist_after_soft_reset search_mixture_after_reset duplicate_write_inventory
  db_back_search community_inventory_tool community_inventory_skill community_inventory_embed_500 iso_community_search_a iso_community_inventory

@@ -60,7 +60,7 @@ func again(t *testing.T, variables ...string) {
 	require.NoError(t, cmd.Run())
 }
 
-// alone fails where there is more than loopback, and gives the conversation.
+// alone fails if there is a network other than loopback, and returns the conversation.
 func alone(t *testing.T) conversation.Conversation {
 	devices, err := net.Interfaces()
 	require.NoError(t, err)
@@ -167,8 +167,8 @@ func (m *machine) Swap(provider string) { m.memhost("swap", provider) }
 
 func (m *machine) Archive() string { return m.memhost("archive", "export") }
 
-// end is the end of a turn: what waits in the queue is lost where the queue is switched off. The model was asked once,
-// and again after a tool, each time with at most one context. It gives the first one.
+// end is the end of a turn: with the queue switched off, waiting turns are lost. The model was asked once, and again
+// after a tool, each time with at most one context. It gives the first one.
 func (m *machine) end(turn conversation.Turn, without string, waiting []string) string {
 	if without == "queue" {
 		for _, file := range waiting {
@@ -192,7 +192,7 @@ type agent struct {
 	sessions map[string]string
 }
 
-// command is the machine's, with hooks that do not record where that is switched off.
+// command is the machine's, with hooks that do not record if recording is switched off.
 func (a *agent) command(home, program string, args ...string) *exec.Cmd {
 	cmd := a.machine.command(home, program, args...)
 	if a.without == "recording" {

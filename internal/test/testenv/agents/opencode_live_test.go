@@ -290,7 +290,7 @@ func (o *openCode) command() {
 	require.NotContains(o.t, o.Archive(), "The template")
 }
 
-// once fails where a text is recorded more than once.
+// once fails if a text is recorded more than once.
 func (o *openCode) once(text string) {
 	require.Equal(o.t, 1, strings.Count(o.Archive(), `"`+text+`"`), text)
 }

@@ -22,7 +22,7 @@ type stub struct {
 	bodies []string
 	paths  []string
 	// What the model does with chat completions: it calls a tool before it answers (call with its arguments, or one
-	// that reads a folder), fails, or waits until wait is closed, where it is not nil.
+	// that reads a folder), fails, or waits until wait is closed, if it is not nil.
 	tool, fails, waiting bool
 	call, arguments      string
 	wait                 chan struct{}

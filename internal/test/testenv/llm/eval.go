@@ -28,8 +28,8 @@ var evalRules = []promptRule{
 	}},
 }
 
-// nearestLine is the memory's line that shares most words with a question, the last of equal ones; empty where none
-// shares two.
+// nearestLine is the memory's line that shares most words with a question, the last of equal ones; empty if none shares
+// two.
 func nearestLine(memory, question string) string {
 	asked, best, most := Tokens(question), "", 1
 	for _, line := range strings.Split(memory, "\n") {

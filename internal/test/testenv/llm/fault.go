@@ -37,8 +37,8 @@ const (
 	FinishError   Mode = "finish_error"
 	ContentFilter Mode = "content_filter"
 	NoChoice      Mode = "no_choice"
-	// WrongTool calls a tool that was not offered. NoTool answers in prose where a tool was asked for. ToolAnswer calls
-	// one where a text was.
+	// WrongTool calls a tool that was not offered. NoTool answers in prose although a tool call was requested.
+	// ToolAnswer calls a tool although a text was requested.
 	WrongTool  Mode = "wrong_tool"
 	NoTool     Mode = "no_tool"
 	ToolAnswer Mode = "tool_answer"
@@ -53,7 +53,7 @@ const (
 	Prose    Mode = "prose"
 	Fenced   Mode = "fenced"
 	BareList Mode = "bare_list"
-	// Say answers the fault's Content, as text or, where tools are offered, as the arguments of the first one.
+	// Say answers with the fault's Content, as text or, if tools are offered, as the arguments of the first one.
 	Say Mode = "say"
 	// Dimension gives embeddings of the fault's Dimension.
 	Dimension Mode = "dimension"

@@ -47,7 +47,7 @@ var graphitiRules = []promptRule{
 	}},
 }
 
-// graphitiRule matches a schema by its name; where the schema is only in the text (json_object mode) by its title.
+// graphitiRule matches a schema by its name, or by its title if the schema is only in the text (json_object mode).
 func graphitiRule(purpose, schema string, answer func(*Prompt, string) Answer) promptRule {
 	title := regexp.MustCompile(`"title": ?"` + schema + `"`)
 	return promptRule{purpose: purpose, answer: answer, match: func(p *Prompt, text string) bool {
@@ -55,7 +55,7 @@ func graphitiRule(purpose, schema string, answer func(*Prompt, string) Answer) p
 	}}
 }
 
-// The types are printed as Python prints them. Speakers are of the type Person where it is offered.
+// The types are printed as Python prints them. Speakers are of the type Person if it is offered.
 var personType = regexp.MustCompile(`'entity_type_id': (\d+), 'entity_type_name': 'Person'`)
 
 type graphitiEntity struct {
@@ -77,7 +77,7 @@ func entitiesOf(text string) []graphitiEntity {
 			list = append(list, graphitiEntity{Name: name, Type: kind, Episodes: []int{0}})
 		}
 	}
-	person := 0 // the type of everything, where no custom one is offered
+	person := 0 // the type of everything, if no custom one is offered
 	if m := personType.FindStringSubmatch(tagged(text, "ENTITY TYPES")); m != nil {
 		person, _ = strconv.Atoi(m[1])
 	}
@@ -283,8 +283,8 @@ type indexedFact struct {
 	fact  string
 }
 
-// The lists of facts are printed as Python prints them: [{'idx': 0, 'fact': 'mara likes tea'}], with double quotes
-// where the text has a single one.
+// The lists of facts are printed as Python prints them: [{'idx': 0, 'fact': 'mara likes tea'}], with double quotes if
+// the text has a single one.
 var pythonFact = regexp.MustCompile(`'idx': (\d+), 'fact': (?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")`)
 
 func indexedFacts(text string) []indexedFact {

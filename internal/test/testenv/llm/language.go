@@ -12,7 +12,7 @@ type Statement struct {
 	Speaker string
 	// Text is the sentence as it was said, without surrounding blanks.
 	Text string
-	// Relation is the verb's name in capitals (PREFERS, LIVES_IN, IS_CALLED), SAID where no rule knows the verb.
+	// Relation is the verb's name in capitals (PREFERS, LIVES_IN, IS_CALLED), SAID if no rule knows the verb.
 	Relation string
 	// Object is what the verb is about, without the final punctuation.
 	Object string
@@ -69,7 +69,8 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.So, r)
 }
 
-// abbreviation reports whether the full stop after before ends no sentence.
+// abbreviation reports whether the full stop between the two texts belongs to an abbreviation, and does not end a
+// sentence.
 func abbreviation(before, after string) bool {
 	word := before[strings.LastIndexFunc(before, unicode.IsSpace)+1:]
 	switch strings.ToLower(word) {

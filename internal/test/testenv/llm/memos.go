@@ -7,8 +7,8 @@ import (
 )
 
 // MemOS 2.0.33 (memos/templates): one user message, no tools, no schema; the answer is read from text. A word of the
-// demanded output distinguishes the calls, and the payload is at the end between two marks, which are Chinese where
-// the conversation is.
+// demanded output distinguishes the calls, and the payload is at the end between two marks, which are Chinese if the
+// conversation is.
 var memosRules = []promptRule{
 	memosRule("memos.feedback_keyword", `"if_keyword_replace"`, func(string) string {
 		return `{"if_keyword_replace":"false","doc_scope":null,"original":null,"target":null}`

@@ -83,8 +83,8 @@ type memoryLineOf struct {
 	Statement
 }
 
-// lastingLines are the statements worth keeping, as list lines with their day: of a user, or of the people of a group,
-// each by name.
+// lastingLines returns the statements worth keeping, as list lines with their day. In a group, each line names its
+// person.
 func lastingLines(turns []Turn) []memoryLineOf {
 	var out []memoryLineOf
 	for _, t := range turns {

@@ -44,9 +44,9 @@ func Reply(p *Prompt) (purpose string, answer Answer) {
 
 // Turn is a message as a prompt shows it.
 type Turn struct {
-	// Role is user, assistant, system or tool; "" where the line does not say.
+	// Role is user, assistant, system or tool; "" if the line does not say.
 	Role string
-	// Speaker is the name before the colon; the role where there is no other name.
+	// Speaker is the name before the colon, or the role if there is no name.
 	Speaker string
 	// Time as the line shows it, without brackets.
 	Time string

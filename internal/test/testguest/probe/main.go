@@ -47,7 +47,7 @@ func inventory(n uint32) uint64 { return sdk.Serve(n, probing.Count) }
 //go:wasmexport native_mutation
 func nativeMutation(n uint32) uint64 { return sdk.Serve(n, probing.Mutate) }
 
-// misbehave returns a packed integer that breaks the ABI, where a command asked for it.
+// misbehave returns a packed integer that breaks the ABI, if a command asked for it.
 func misbehave(packed uint64) uint64 {
 	how := probing.Breach
 	probing.Breach = ""

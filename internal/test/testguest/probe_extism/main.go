@@ -46,7 +46,7 @@ func inventory() int32 { return extism.Serve(probing.Count) }
 //go:wasmexport native_mutation
 func nativeMutation() int32 { return extism.Serve(probing.Mutate) }
 
-// misbehave breaks the ABI behind the answer, where a command asked for it.
+// misbehave breaks the ABI after the answer, if a command asked for it.
 func misbehave(code int32) int32 {
 	how := probing.Breach
 	probing.Breach = ""

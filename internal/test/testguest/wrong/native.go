@@ -161,7 +161,7 @@ func parseItem(d *wirejson.Decoder) (it item, err error) {
 	return it, err
 }
 
-// field reads one text of an object; "" where it is not there.
+// field reads one text of an object; "" if it is missing.
 func field(body []byte, name string) string {
 	text := ""
 	_ = wirejson.DecodeBytes(body).Obj(func(d *wirejson.Decoder, key string) (err error) {

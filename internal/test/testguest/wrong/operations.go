@@ -371,7 +371,7 @@ func findEvent(c *sdk.Call, r *abi.FindEventRequest) (*abi.FindEventAnswer, erro
 		return nil, err
 	}
 	found := &abi.FindEventAnswer{Found: "absent"}
-	if waiting.Status == abi.ReadinessPending || s.fault == unsureEvents { // it may be in the queue, where nobody can look
+	if waiting.Status == abi.ReadinessPending || s.fault == unsureEvents { // it may be in the queue, which cannot be read
 		found.Found, found.RetryAfterMS = "unknown", sdk.Ptr(int64(100))
 	}
 	answer, err := s.call(c, "list", []abi.QueryParam{{Key: "event_id", Value: r.EventID}}, nil)

@@ -48,14 +48,14 @@ func Prompt(instruction, about string) chat.Request {
 }
 
 // Chat asks the model, unless the state has failed. Model, MaxTokens and Temperature of the request are set to the
-// configured ones; a request that names a model keeps its own. The first request to a model of the scope finds out
-// which parameters the endpoint takes, and the scope's state keeps them: a request that is refused for one has no
-// answer, and is not counted.
+// configured ones; a request that names a model keeps its own. The first request to a model finds out which parameters
+// the endpoint accepts, and the scope's state keeps them. A request that is refused because of a parameter is not
+// counted as a call.
 //
-// Errors: what the way there answers; by the server's status (chat.Refusal), with reason llm_unavailable, or llm_refused
-// where the same request will be refused again; backend with reason llm_bad_output where it answered without a usable
-// choice, or the model ended with an error, at its limit of tokens, or at a content filter. Retryable says whether
-// asking again at once may help.
+// Errors: those of the host call; by the server's status (chat.Refusal), with reason llm_unavailable, or llm_refused if
+// the same request will be refused again; backend with reason llm_bad_output if the answer has no usable choice, or the
+// model ended with an error, at its token limit, or at a content filter. Retryable says whether asking again at once
+// may help.
 func (p *Endpoint) Chat(s *state.State, r chat.Request, u *Usage) (*chat.Answer, error) {
 	if r.Model == "" {
 		r.Model = p.Model
@@ -124,7 +124,7 @@ func (p *Endpoint) exchange(s *state.State, r *chat.Request, params chat.Params,
 		return nil, &e
 	}
 	if head.Status < 200 || head.Status > 299 {
-		return nil, refused(s, head, body)
+		return nil, statusError(s, head, body)
 	}
 	answer, err := chat.ParseAnswer(body)
 	if err != nil {
@@ -160,19 +160,19 @@ func (p *Endpoint) Health(c *sdk.Call, config *abi.GuestConfig, types []string) 
 		NativeIngestModes: []string{"llm"}, NativeQueryModes: []string{"whole"}, Isolation: "hard",
 		PetObservability: "strong"}
 	head, body, err := p.send(c, modelsRoute, nil)
-	said := ""
+	problem := ""
 	switch {
 	case err != nil:
-		said = abi.AsError(err).Message
+		problem = abi.AsError(err).Message
 	case head.Status < 200 || head.Status > 299:
-		said = "GET /models answered " + sdk.Itoa(head.Status)
+		problem = "GET /models answered " + sdk.Itoa(head.Status)
 	case !isModels(body):
-		said = "GET /models answered what is no list of models"
+		problem = "GET /models answered what is no list of models"
 	}
-	if said != "" {
+	if problem != "" {
 		h.Status = abi.HealthDegraded
 		h.Warnings = append(h.Warnings,
-			ReasonUnavailable+": "+said+"; turns are stored, and worked off when the model is back")
+			ReasonUnavailable+": "+problem+"; turns are stored, and worked off when the model is back")
 	}
 	return h
 }

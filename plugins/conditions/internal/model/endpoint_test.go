@@ -23,8 +23,8 @@ type endpoint struct {
 
 const yes = `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`
 
-// without rejects requests with one of these parameters.
-func without(names ...string) func(map[string]any) sdktest.Reply {
+// rejectParams rejects requests with one of these parameters.
+func rejectParams(names ...string) func(map[string]any) sdktest.Reply {
 	return func(body map[string]any) sdktest.Reply {
 		for _, name := range names {
 			if _, has := body[name]; has {
@@ -63,7 +63,7 @@ func TestWhatAnEndpointRefusesIsFoundOutOnceAndRecorded(t *testing.T) {
 	for refused, params := range map[string]string{"": "max_completion_tokens, temperature",
 		"temperature": "max_completion_tokens", "max_completion_tokens": "max_tokens, temperature"} {
 		t.Run(refused, func(t *testing.T) {
-			x := &endpoint{answer: without(refused)}
+			x := &endpoint{answer: rejectParams(refused)}
 			h := x.host(t)
 			answer, u, err := ask(t, h, Prompt("i", "a"))
 			require.NoError(t, err)
@@ -98,11 +98,11 @@ func TestWhatAnEndpointRefusesIsFoundOutOnceAndRecorded(t *testing.T) {
 		assert.Len(t, x.bodies, 3)
 	})
 	t.Run("another endpoint under the same name", func(t *testing.T) {
-		x := &endpoint{answer: without("max_completion_tokens")}
+		x := &endpoint{answer: rejectParams("max_completion_tokens")}
 		h := x.host(t)
 		_, _, err := ask(t, h, Prompt("i", "a"))
 		require.NoError(t, err)
-		x.answer = without("max_tokens")
+		x.answer = rejectParams("max_tokens")
 		_, u, err := ask(t, h, Prompt("i", "a"))
 		require.NoError(t, err)
 		assert.Equal(t, "max_completion_tokens, temperature", u.Params)

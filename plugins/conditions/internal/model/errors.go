@@ -28,8 +28,8 @@ func BadOutput(message string, status int64, body []byte) *abi.Error {
 	return e
 }
 
-// refused returns the error for an error status.
-func refused(s *state.State, head *abi.HTTPResponse, body []byte) error {
+// statusError returns the error for an error status.
+func statusError(s *state.State, head *abi.HTTPResponse, body []byte) error {
 	e := chat.Refusal(head.Status, head.Headers["retry-after"], body, time.UnixMilli(s.NowMS()))
 	e.Route, e.Reason = Route, ReasonUnavailable
 	switch {

@@ -56,15 +56,15 @@ type Failure struct {
 	// extent of the work when it was given up for that reason, 0 while it is retried: with more work, the request is a
 	// different one.
 	Refused, GaveUp int64
-	// Code, Reason and Said describe the last one.
-	Code, Reason, Said string
+	// Code, Reason and Said, the error's message, describe the last failure.
+	Code, Reason, Message string
 }
 
 // Members lists the failure's fields as they are stored.
 func (f *Failure) Members() []object.Member {
 	return []object.Member{object.Optional("failures", &f.Failures), object.Optional("retry_at_ms", &f.RetryAt),
 		object.Optional("error", &f.Code),
-		object.Optional("reason", &f.Reason), object.Optional("said", &f.Said),
+		object.Optional("reason", &f.Reason), object.Optional("said", &f.Message),
 		object.Optional("refused", &f.Refused), object.Optional("gave_up", &f.GaveUp)}
 }
 
@@ -80,7 +80,7 @@ func (f *Failure) GivenUp(extent int64) bool { return f.GaveUp > 0 && f.GaveUp >
 
 // Story describes the failure in a warning, after the name of the work: "3 failures, nothing is lost: ...".
 func (f *Failure) Story(extent int64) string {
-	story := sdk.Itoa(f.Failures) + " failures, nothing is lost: " + f.Said
+	story := sdk.Itoa(f.Failures) + " failures, nothing is lost: " + f.Message
 	if f.GivenUp(extent) {
 		story += "; not tried again until there is something new, or somebody asks for it"
 	}
@@ -103,7 +103,7 @@ func (f *Failure) Note(s *state.State, err error, retries, extent int64) {
 	if f.Refused > maxRefused {
 		f.GaveUp = extent
 	}
-	f.Code, f.Reason, f.Said = string(e.Code), e.Reason, clip(e.Message, 500)
+	f.Code, f.Reason, f.Message = string(e.Code), e.Reason, clip(e.Message, 500)
 	pause := int64(0)
 	if !e.Retryable || f.Failures > retries {
 		pause = retryFirst

@@ -42,8 +42,8 @@ func newFiles(b *Base, after string) *Files {
 	return f
 }
 
-// begin reports whether a file belongs to the page, and from which line.
-func (f *Files) begin(path string) (from int64, here bool) {
+// includes reports whether a file belongs to the page, and from which line.
+func (f *Files) includes(path string) (from int64, here bool) {
 	switch {
 	case f.next != "" || f.path != "" && f.path != path:
 		return 0, false
@@ -59,7 +59,7 @@ func (f *Files) begin(path string) (from int64, here bool) {
 
 // Text adds a file.
 func (f *Files) Text(path, text string) {
-	if _, here := f.begin(path); here {
+	if _, here := f.includes(path); here {
 		f.add(path, text)
 	}
 }
@@ -73,7 +73,7 @@ func (f *Files) add(path, text string) {
 // Log adds a file with a log's entries from one number up to but excluding another, counted from 0, each formatted by
 // line. head is written before the first.
 func (f *Files) Log(path, log string, head func() []byte, from, to int64, line func(entry []byte) []byte) {
-	done, here := f.begin(path)
+	done, here := f.includes(path)
 	if !here {
 		return
 	}
@@ -94,21 +94,21 @@ func (f *Files) Log(path, log string, head func() []byte, from, to int64, line f
 // Line is an entry with its line end.
 func Line(entry []byte) []byte { return append(append([]byte(nil), entry...), '\n') }
 
-// Kept adds the files that the memory keeps as they are, but for those that it has added itself.
-func (f *Files) Kept(but ...string) {
+// AddKept adds the files that the memory keeps unchanged, except those in but, which the memory has added itself.
+func (f *Files) AddKept(except ...string) {
 	for item := range f.Items(abi.StateListRequest{Prefix: fileKey}) {
 		path := strings.TrimPrefix(item.Key, fileKey)
-		if slices.Contains(but, path) {
+		if slices.Contains(except, path) {
 			continue
 		}
-		if _, here := f.begin(path); here {
+		if _, here := f.includes(path); here {
 			text, _ := f.Get(item.Key)
 			f.add(path, string(text))
 		}
 	}
 }
 
-// end is the page. next is then where the one behind it begins, "" for the last.
+// end returns the page. next is where the following page begins, "" after the last.
 func (f *Files) end() []byte {
 	f.e.ObjEnd()
 	return f.e.Bytes()

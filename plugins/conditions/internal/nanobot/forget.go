@@ -12,7 +12,7 @@ import (
 // forgottenLine replaces a forgotten message, so that the others keep their numbers.
 const forgottenLine = `{"role":"system","content":"","_hidden_history":true}`
 
-// Forgetting is one request to forget, for what a memory has made of messages.
+// Forgetting is one request to forget, as the memory applies it to what it has derived from messages.
 type Forgetting struct {
 	*Base
 	Receipt *abi.ForgetReceipt
@@ -22,8 +22,8 @@ type Forgetting struct {
 	Read bool
 }
 
-// Forget removes messages, and what the memory made of nothing else. What a model wrote from them and from others stays,
-// and the receipt names it. It reads all messages of the scope.
+// Forget removes messages, and what the memory derived from these messages alone. What a model derived from them
+// together with others stays, and the receipt names it. Forget reads all messages of the scope.
 func (p *Plugin) Forget(c *sdk.Call, r *abi.ForgetRequest) (*abi.ForgetReceipt, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.ForgetReceipt {
 		f := &Forgetting{Base: b, request: r, events: slices.Clone(r.EventIDs),
@@ -59,7 +59,7 @@ func (f *Forgetting) forgetIn(s *Session) {
 				continue
 			}
 			lines[i] = []byte(forgottenLine)
-			f.removed("message", id)
+			f.addRemoved("message", id)
 			gone++
 			tokens := int64(0)
 			if f.Policy == model.PolicyTokens {
@@ -86,7 +86,7 @@ func (f *Forgetting) forgetIn(s *Session) {
 	s.Save(f.State)
 }
 
-func (f *Forgetting) removed(kind, id string) {
+func (f *Forgetting) addRemoved(kind, id string) {
 	f.Receipt.Removed[kind] = append(f.Receipt.Removed[kind], id)
 }
 
@@ -133,18 +133,18 @@ func (f *Forgetting) Of(events []string) (n int) {
 	return n
 }
 
-// Whole removes a file or an entry that the request names by its native id.
-func (f *Forgetting) Whole(kind, id string) bool {
+// RemoveWhole removes a file or an entry that the request names by its native id.
+func (f *Forgetting) RemoveWhole(kind, id string) bool {
 	if f.Names(id) {
-		f.removed(kind, id)
+		f.addRemoved(kind, id)
 		return true
 	}
 	return false
 }
 
 // History rewrites a history log without the forgotten entries: those that the request names, and those made from
-// forgotten events alone. blank replaces such an entry; if it is nil the entry is removed. of returns an entry's native id
-// and the events that it was made from.
+// forgotten events alone. blank replaces such an entry; if it is nil the entry is removed. of returns an entry's native
+// id and the events that it was made from.
 func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry []byte) (id string, events []string)) {
 	lines := f.lines(log)
 	var kept [][]byte
@@ -153,9 +153,9 @@ func (f *Forgetting) History(log string, blank []byte, of func(seq int64, entry 
 		id, events := of(int64(i+1), line)
 		switch n := f.Of(events); {
 		case n > 0 && n == len(events):
-			f.removed("history", id)
+			f.addRemoved("history", id)
 			line = blank
-		case f.Whole("history", id):
+		case f.RemoveWhole("history", id):
 			line = blank
 		case n > 0:
 			mixed = true

@@ -12,14 +12,14 @@ import (
 	"github.com/memhost/memhost/sdk"
 )
 
-// An import comes in several calls, which may be repeated after an interruption; what they bring waits under
-// import/<path>//<part> until the last one has come. Only then is it clear which files there are: what HISTORY.md means
-// depends on whether there is a history.jsonl.
+// An import consists of several calls, which may be repeated after an interruption. Their files are stored under
+// import/<path>//<part> until the last call. Only then is it known which files there are: what HISTORY.md means depends
+// on whether there is a history.jsonl.
 const (
 	stagedKey = "import/"
 	begunKey  = "import"
-	// pathMost is the maximum length of a path, which is part of a key.
-	pathMost = 450
+	// maxPath is the maximum length of a path, which is part of a key.
+	maxPath = 450
 )
 
 // Incoming holds the files of an import once all have arrived.
@@ -33,10 +33,10 @@ type Incoming struct {
 }
 
 // importFiles is the mutation import_files {files: {path: text}, continues?, done?}. With continues the first of the
-// files goes on where it ended in the call before. After the last call the memory takes its files; what it leaves is
-// sessions, or kept as it is. Paths that cannot be kept are named in trace.details.skipped.
+// files continues where it ended in the previous call. After the last call the memory takes its own files; the others
+// are imported as sessions, or kept unchanged. Paths that cannot be kept are listed in trace.details.skipped.
 //
-// Errors: conflict where the scope is not empty.
+// Errors: conflict if the scope is not empty.
 func importFiles(m Memory, r *abi.NativeMutation, receipt *abi.MutationReceipt) {
 	b := m.Common()
 	if !b.Has(begunKey) {
@@ -71,7 +71,7 @@ func stage(b *Base, params map[string]abi.Raw) (skipped []string) {
 		if err != nil {
 			return abi.NewError(abi.CodeInvalidArgument, "params.files: want texts: "+err.Error())
 		}
-		if path == "" || len(path) > pathMost || strings.Contains(path, "//") || strings.HasPrefix(path, "/") {
+		if path == "" || len(path) > maxPath || strings.Contains(path, "//") || strings.HasPrefix(path, "/") {
 			skipped = append(skipped, path)
 			return nil
 		}
@@ -133,8 +133,8 @@ func (in *Incoming) claim(path string) bool {
 	return true
 }
 
-// TakeLines is Take line by line, without blank lines. It never holds a long file in memory as a whole, and a line that
-// is kept keeps no other memory alive.
+// TakeLines is like Take, but returns the lines one by one, without blank lines. It never holds a whole long file in
+// memory, and each line is a copy of its own.
 func (in *Incoming) TakeLines(path string) iter.Seq[string] {
 	if !in.claim(path) {
 		return func(func(string) bool) {}

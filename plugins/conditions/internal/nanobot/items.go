@@ -248,14 +248,14 @@ func (s *Search) Add(x Item) {
 	}
 }
 
-// searchMost bounds the items that a search returns.
-const searchMost = 20
+// maxFound bounds the items that a search returns.
+const maxFound = 20
 
 // Best returns the items with the most shared words, newest first among equals.
 func (s *Search) Best() (items []Item) {
 	slices.Reverse(s.found)
 	best := ordered(s.found, func(x rankedItem) int64 { return -x.words })
-	for _, x := range best[:min(len(best), searchMost)] {
+	for _, x := range best[:min(len(best), maxFound)] {
 		items = append(items, x.Item)
 	}
 	return items

@@ -111,8 +111,8 @@ func (m *Message) decodeCall(d *wirejson.Decoder) error {
 }
 
 // Render formats the message for a model, "[2026-01-12T09:03] USER: text" in UTC. A user's name is written before the
-// text ("Name: "). A message without content gives "". Memory blocks are left out, and lines after the first are
-// indented, so that no text can look like another message or a heading.
+// text ("Name: "). The result is "" for a message without content. Memory blocks are left out, and lines after the
+// first are indented, so that no text can look like another message or a heading.
 func (m *Message) Render() string {
 	content := strings.TrimSpace(StripBlocks(m.Content))
 	if content == "" || m.Hidden {

@@ -13,7 +13,7 @@ import (
 	"github.com/memhost/memhost/abi"
 )
 
-func said(role, id string, calls ...string) Message {
+func testMessage(role, id string, calls ...string) Message {
 	m := Message{Role: role, Content: role, ToolCallID: id}
 	for _, c := range calls {
 		m.ToolCalls = append(m.ToolCalls, abi.ToolCall{ID: c})
@@ -35,15 +35,15 @@ func TestReplay(t *testing.T) {
 		want     []string
 	}{
 		{"check A13: a group of which one result was cut off",
-			[]Message{said("user", ""), said("assistant", "", "a", "b"),
-				said("tool", "b"), said("assistant", "")}, []string{"user", "assistant"}},
+			[]Message{testMessage("user", ""), testMessage("assistant", "", "a", "b"),
+				testMessage("tool", "b"), testMessage("assistant", "")}, []string{"user", "assistant"}},
 		{"check A14: a call that goes takes its result along",
-			[]Message{said("user", ""), said("assistant", "", "a", "b"),
-				said("tool", "a"), said("tool", "c")}, []string{"user"}},
-		{"check A15: what stands before the first user goes", []Message{said("assistant", ""), said("tool", "a"),
-			said("user", "")}, []string{"user"}},
-		{"no user at all", []Message{said("tool", "a"), said("assistant", "")}, []string{"assistant"}},
-		{"a whole group stays", []Message{said("user", ""), said("assistant", "", "a"), said("tool", "a")},
+			[]Message{testMessage("user", ""), testMessage("assistant", "", "a", "b"),
+				testMessage("tool", "a"), testMessage("tool", "c")}, []string{"user"}},
+		{"check A15: what stands before the first user goes", []Message{testMessage("assistant", ""), testMessage("tool", "a"),
+			testMessage("user", "")}, []string{"user"}},
+		{"no user at all", []Message{testMessage("tool", "a"), testMessage("assistant", "")}, []string{"assistant"}},
+		{"a whole group stays", []Message{testMessage("user", ""), testMessage("assistant", "", "a"), testMessage("tool", "a")},
 			[]string{"user", "assistant", "tool"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestReplay(t *testing.T) {
 			assert.Equal(t, before, c.messages, "inputs unchanged")
 		})
 	}
-	assert.Len(t, Replay([]Message{said("user", ""), said("user", ""), said("user", "")}, 2), 2)
+	assert.Len(t, Replay([]Message{testMessage("user", ""), testMessage("user", ""), testMessage("user", "")}, 2), 2)
 }
 
 func TestReplayIsStableAndWhole(t *testing.T) {
@@ -63,16 +63,16 @@ func TestReplayIsStableAndWhole(t *testing.T) {
 		messages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Message {
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {
 			case 0:
-				return said("user", "")
+				return testMessage("user", "")
 			case 1:
-				return said("tool", id.Draw(t, "result"))
+				return testMessage("tool", id.Draw(t, "result"))
 			case 2:
-				return said("assistant", "", rapid.SliceOfNDistinct(id, 1, 3, func(s string) string {
+				return testMessage("assistant", "", rapid.SliceOfNDistinct(id, 1, 3, func(s string) string {
 					return s
 				}).Draw(t,
 					"calls")...)
 			}
-			return said("assistant", "")
+			return testMessage("assistant", "")
 		}), 0, 20).Draw(t, "messages")
 		once := Replay(messages, 0)
 		require.Equal(t, roles(once), roles(Replay(once, 0)))

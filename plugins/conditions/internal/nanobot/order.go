@@ -13,14 +13,14 @@ func ordered[T any](list []T, by func(T) int64) []T {
 	for i, x := range list {
 		places[i] = place{by(x), i}
 	}
-	for i, p := range merged(places) {
+	for i, p := range mergeSort(places) {
 		sorted[i] = list[p.at]
 	}
 	return sorted
 }
 
-// merged sorts places: runs of 1, 2, 4 and so on are merged in pairs.
-func merged(from []place) []place {
+// mergeSort sorts places: runs of 1, 2, 4 and so on are merged in pairs.
+func mergeSort(from []place) []place {
 	to := make([]place, len(from))
 	for run := 1; run < len(from); run *= 2 {
 		for start := 0; start < len(from); start += 2 * run {

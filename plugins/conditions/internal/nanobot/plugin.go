@@ -43,10 +43,10 @@ func (p *Plugin) SetupScope(c *sdk.Call, _ *abi.Empty) (*abi.SetupReceipt, error
 	})
 }
 
-// RecordEvent appends the messages to those of their session. The model is not asked here: work that is due is done
-// in WaitUntilReady.
+// RecordEvent appends the messages to those of their session. It does not call the model: WaitUntilReady does the work
+// that is due.
 //
-// Errors: conflict when the scope holds the event id with other content; what the state answers.
+// Errors: conflict if the scope holds the event id with other content; those of the state.
 func (p *Plugin) RecordEvent(c *sdk.Call, e *abi.MemoryEvent) (*abi.WriteReceipt, error) {
 	return serve(p, c, func(m Memory, b *Base) *abi.WriteReceipt {
 		r := newRecorder(m)
@@ -176,9 +176,9 @@ func (p *Plugin) Health(c *sdk.Call, _ *abi.Empty) (*abi.BackendHealth, error) {
 
 // NativeQuery answers
 //
-//	files {after}   {path: text}: the scope as the folder that Nanobot itself would have, in pages; trace.details.next is the next one's after
-//	status {}       the sessions with their pointers and failures, and what the model was asked
-//	skill {}        {text}: what an agent should know of this memory, as it is configured
+//	files {after}   {path: text}: the scope as the folder that Nanobot itself would have, in pages; trace.details.next is the after of the next page
+//	status {}       the sessions with their pointers and failures, and the calls to the model
+//	skill {}        {text}: what an agent should know about this memory, for this configuration
 //
 // and the memory's own. Errors: invalid_argument for an unknown name.
 func (p *Plugin) NativeQuery(c *sdk.Call, r *abi.NativeQuery) (*abi.NativeQueryResult, error) {

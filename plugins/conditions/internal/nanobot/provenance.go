@@ -13,9 +13,9 @@ import (
 // provenanceItems is the default number of items on a page.
 const provenanceItems = 100
 
-// Provenance gives what the memory made of its messages, not the messages themselves: the item with an id, those made of
-// an event, or those of a range of time. An item without a time of its own, such as a file that is rewritten as a whole,
-// is of now.
+// Provenance returns what the memory derived from its messages, not the messages themselves: the item with an id, those
+// derived from an event, or those of a time range. An item without a time, such as a file that is always rewritten as a
+// whole, counts as made now.
 //
 // Errors: not_found for an id that no item has, and for an event that the scope does not have.
 func (p *Plugin) Provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provenance, error) {
@@ -35,7 +35,7 @@ func (p *Plugin) Provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provena
 		}
 		n := int64(0) // number of items checked
 		for x := range m.All() {
-			if n++; n <= after || !meant(&x, r, b.Now) {
+			if n++; n <= after || !covers(&x, r, b.Now) {
 				continue
 			}
 			if int64(len(answer.Items)) == limit {
@@ -53,8 +53,8 @@ func (p *Plugin) Provenance(c *sdk.Call, r *abi.ProvenanceRequest) (*abi.Provena
 	})
 }
 
-// meant reports whether a request covers an item.
-func meant(x *Item, r *abi.ProvenanceRequest, now string) bool {
+// covers reports whether a request covers an item.
+func covers(x *Item, r *abi.ProvenanceRequest, now string) bool {
 	switch {
 	case r.NativeID != "":
 		return x.ID == r.NativeID

@@ -56,9 +56,9 @@ func (x *index) members() []object.Member {
 		object.Optional("empty", &x.empty)}
 }
 
-// Yielded records whether the model kept anything from an archive's messages, which start at from. An event that was
-// split between two archives is empty only if neither kept anything.
-func (b *Base) Yielded(messages []Message, from int64, kept bool) {
+// RecordYield records whether the model kept anything from an archive's messages, which start at from. An event that
+// was split between two archives is empty only if neither kept anything.
+func (b *Base) RecordYield(messages []Message, from int64, kept bool) {
 	for _, id := range EventsOf(messages) {
 		var at index
 		version := b.Load(eventKey(id), at.members()...)

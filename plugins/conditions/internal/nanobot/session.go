@@ -126,8 +126,8 @@ func (s *Session) Save(st *state.State) {
 	_, s.version = st.Get(key)
 }
 
-// Read returns the messages from one number up to but excluding another. An unreadable line gives an empty message and
-// is counted.
+// Read returns the messages from one number up to but excluding another. For an unreadable line the message is empty,
+// and bad counts it.
 func (s *Session) Read(st *state.State, from, to int64) (messages []Message, bad int64) {
 	for entry := range st.Entries(s.log(), from+1, to) {
 		m, err := DecodeMessage(entry.Data)
@@ -150,12 +150,12 @@ func (s *Session) Done(end int64, tokens int64) {
 }
 
 func (s *Session) writeStatus(e *wirejson.Encoder) {
-	messages, pointer, said := s.Messages-s.Base, s.Pointer-s.Base, ""
+	messages, pointer, failure := s.Messages-s.Base, s.Pointer-s.Base, ""
 	if s.Code != "" {
-		said = s.Code + " " + s.Reason + ": " + s.Said
+		failure = s.Code + " " + s.Reason + ": " + s.Message
 	}
 	object.Write(e, object.Always("session_id", &s.ID), object.Always("messages", &messages),
 		object.Always("last_consolidated", &pointer),
 		object.Always("archived", &s.Base), object.Always("failures", &s.Failures), object.Always("retry_at_ms",
-			&s.RetryAt), object.Optional("error", &said))
+			&s.RetryAt), object.Optional("error", &failure))
 }

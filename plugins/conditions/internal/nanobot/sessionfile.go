@@ -21,8 +21,8 @@ const (
 	archivedDir = "sessions/archived/"
 )
 
-// nameMost is the maximum length of the session's part of a file name.
-const nameMost = 200
+// maxName is the maximum length of the session's part of a file name.
+const maxName = 200
 
 // headerKey is the key of an imported session's metadata line.
 func headerKey(s *Session) string { return "header/" + s.key }
@@ -32,7 +32,7 @@ func (f *Files) SessionFiles() {
 	for item := range f.Items(abi.StateListRequest{Prefix: "head/"}) {
 		s := sessionAt(f.State, item.Key[len("head/"):])
 		name := base64.RawURLEncoding.EncodeToString([]byte(s.ID))
-		if len(name) > nameMost {
+		if len(name) > maxName {
 			name = "h-" + sdk.Digest256(s.ID)
 		}
 		if s.Base > 0 {
@@ -40,13 +40,13 @@ func (f *Files) SessionFiles() {
 		}
 		f.Log(sessionDir+name+".jsonl", s.log(), func() []byte {
 			was, _ := f.Get(headerKey(s))
-			return s.header(was, s.counted(f.State))
+			return s.header(was, s.nanobotCount(f.State))
 		}, s.Base, s.Messages, Line)
 	}
 }
 
-// counted converts the pointer to Nanobot's count, which leaves out lines that are not messages.
-func (s *Session) counted(st *state.State) (n int64) {
+// nanobotCount converts the pointer to Nanobot's count, which leaves out lines that are not messages.
+func (s *Session) nanobotCount(st *state.State) (n int64) {
 	for x := range st.Entries(s.log(), s.Base+1, s.Pointer) {
 		if isMessage(x.Data) {
 			n++

@@ -36,7 +36,7 @@ func (m Module) Bench(b *testing.B, history func(lines int) map[string]string) {
 		}
 		b.Run(fmt.Sprintf("record/lines=%d", lines), func(b *testing.B) {
 			for b.Loop() {
-				s.Tell(s.Turn("s", "I like oolong tea."))
+				s.Record(s.Turn("s", "I like oolong tea."))
 			}
 		})
 		b.Run(fmt.Sprintf("retrieve/lines=%d", lines), func(b *testing.B) {

@@ -28,7 +28,7 @@ func (m Module) s14(t *testing.T) {
 		"by native id": {NativeIDs: []string{"s#0", "other#0", "nothing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := m.Bring(t, `"profile":"local","include_tail":true`)
+			b := m.NewRig(t, `"profile":"local","include_tail":true`)
 			b.Record(b.Turn("s", "My cat is called Zorvex.", "assistant: Zorvex!"))
 			b.Record(b.Turn("s1", "I like oolong tea."))
 			b.Record(b.Turn("s10", "I like green tea."))
@@ -60,7 +60,7 @@ func (m Module) s14(t *testing.T) {
 }
 
 func (m Module) s15(t *testing.T) {
-	b := m.Bring(t, "")
+	b := m.NewRig(t, "")
 	b.Record(b.Turn("s", "My cat is called Zorvex."))
 	b.Record(b.Turn("s", "I like oolong tea."))
 	b.Record(b.Turn("end", "We speak of rain."))

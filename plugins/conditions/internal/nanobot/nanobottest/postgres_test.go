@@ -44,7 +44,7 @@ func TestConformanceOnPostgreSQL(t *testing.T) {
 	}
 	for _, name := range []string{"no_memory", "full_history", "bm25", "ledger_memory"} {
 		t.Run(name, func(t *testing.T) {
-			conformance.TestWith(t, conformance.Target{Provider: nanobottest.Built(t, name, `{}`)},
+			conformance.TestWith(t, conformance.Target{Provider: nanobottest.ProviderConfig(t, name, `{}`)},
 				conformance.Options{CacheDir: testcache.Dir(), OpenStore: openStore, CopyStore: copyStore})
 		})
 	}

@@ -17,7 +17,7 @@ func (r *Rig) Provenance(request abi.ProvenanceRequest) (*abi.Provenance, error)
 }
 
 func (m Module) s16(t *testing.T) {
-	b := m.Bring(t, "")
+	b := m.NewRig(t, "")
 	b.Record(b.Turn("s1", "My cat is called Zorvex."))
 	b.Record(b.Turn("s2", "I like oolong tea."))
 	b.Record(b.Turn("end", "We speak of rain."))

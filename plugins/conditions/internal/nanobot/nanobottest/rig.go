@@ -34,25 +34,25 @@ type Rig struct {
 	module Module
 }
 
-// Bring makes a Rig. config is the rest of the block after llm: `"memory_window":100`.
-func (m Module) Bring(t testing.TB, config string) *Rig {
+// NewRig makes a Rig. config is the rest of the block after llm: `"memory_window":100`.
+func (m Module) NewRig(t testing.TB, config string) *Rig {
 	t.Helper()
-	return m.bring(t, llm.New(llm.Options{}), config)
+	return m.newRig(t, llm.New(llm.Options{}), config)
 }
 
-func (m Module) bring(t testing.TB, stub *llm.Server, config string) *Rig {
+func (m Module) newRig(t testing.TB, stub *llm.Server, config string) *Rig {
 	t.Helper()
 	manifest, err := os.ReadFile("manifest.json")
 	require.NoError(t, err)
 	return &Rig{Turns: Turns{Scope: Scope}, Stub: stub, module: m, T: t,
 		Host: sdktest.New(t, sdktest.Options{Provider: m.Name,
 			Config: `{"llm":{"base_url":"http://llm/v1","model":"stub"}` +
-				further(config) + `}`, Manifest: manifest,
+				moreMembers(config) + `}`, Manifest: manifest,
 			HTTP: sdktest.Handler(t, manifest, nil, stub)})}
 }
 
-// further formats what follows the first member of an object.
-func further(config string) string {
+// moreMembers formats what follows the first member of an object.
+func moreMembers(config string) string {
 	if config == "" {
 		return ""
 	}
@@ -62,10 +62,10 @@ func further(config string) string {
 // Fresh returns another host with the same model and no config.
 func (r *Rig) Fresh() *Rig {
 	r.T.Helper()
-	return r.module.bring(r.T, r.Stub, "")
+	return r.module.newRig(r.T, r.Stub, "")
 }
 
-// Again imports what was exported into a fresh host.
+// Again exports the scope and imports it into a fresh host.
 func (r *Rig) Again(out map[string]string) *Rig {
 	r.T.Helper()
 	fresh := r.Fresh()
@@ -92,19 +92,19 @@ var began = time.Date(2026, 1, 12, 9, 0, 0, 0, time.UTC)
 // Turn returns the next event; a text that begins with "assistant: " is the assistant's.
 func (x *Turns) Turn(session string, texts ...string) *abi.MemoryEvent {
 	x.n++
-	e := Said(x.Scope, fmt.Sprint("e", x.n), session, texts...)
+	e := UserEvent(x.Scope, fmt.Sprint("e", x.n), session, texts...)
 	e.TurnID, e.Timestamp = fmt.Sprint("t", x.n), began.Add(time.Duration(x.n)*time.Minute).Format(time.RFC3339)
 	return e
 }
 
-// Said is an event of the scope's user; a text that begins with "assistant: " is the assistant's.
-func Said(scope abi.MemoryScope, id, session string, texts ...string) *abi.MemoryEvent {
+// UserEvent is an event of the scope's user; a text that begins with "assistant: " is the assistant's.
+func UserEvent(scope abi.MemoryScope, id, session string, texts ...string) *abi.MemoryEvent {
 	e := &abi.MemoryEvent{EventID: id, RunID: scope.RunID, UserID: scope.PersonaID, AgentID: scope.AgentID,
 		SessionID: session, TurnID: id, Timestamp: began.Format(time.RFC3339)}
 	for _, text := range texts {
 		m := abi.Message{Role: abi.RoleUser, Content: &text}
-		if said, ok := strings.CutPrefix(text, "assistant: "); ok {
-			m.Role, m.Content = abi.RoleAssistant, &said
+		if answer, ok := strings.CutPrefix(text, "assistant: "); ok {
+			m.Role, m.Content = abi.RoleAssistant, &answer
 		}
 		e.Messages = append(e.Messages, m)
 	}
@@ -119,8 +119,8 @@ func (r *Rig) Record(e *abi.MemoryEvent) *abi.WriteReceipt {
 	return receipt
 }
 
-// Say records n messages of a session, one event each, numbered from the count so far.
-func (r *Rig) Say(session string, n int) (last *abi.WriteReceipt) {
+// RecordMessages records n messages of a session, one event each, numbered from the count so far.
+func (r *Rig) RecordMessages(session string, n int) (last *abi.WriteReceipt) {
 	r.T.Helper()
 	for range n {
 		last = r.Record(r.Turn(session, fmt.Sprintf("Message number %d.", r.n)))

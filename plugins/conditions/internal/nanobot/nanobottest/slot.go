@@ -29,8 +29,8 @@ func Serve(t testing.TB) (stub *llm.Server, url string) {
 	return stub, server.URL
 }
 
-// Built is a built module with a config block.
-func Built(t testing.TB, module, block string) host.ProviderConfig {
+// ProviderConfig is a built module with a config block.
+func ProviderConfig(t testing.TB, module, block string) host.ProviderConfig {
 	t.Helper()
 	m, found := plugins.Find(module)
 	require.True(t, found, "build it: go run ./internal/authoring/toolchain/cmd/plugins build "+module)
@@ -40,7 +40,7 @@ func Built(t testing.TB, module, block string) host.ProviderConfig {
 // Provider is the built module with a model; config is the rest of the block after llm.
 func (m Module) Provider(t testing.TB, url, config string) host.ProviderConfig {
 	t.Helper()
-	p := Built(t, m.Name, `{"llm":{"base_url":"`+url+`/v1","model":"stub","api_key":{"secret":"K"}}`+further(config)+`}`)
+	p := ProviderConfig(t, m.Name, `{"llm":{"base_url":"`+url+`/v1","model":"stub","api_key":{"secret":"K"}}`+moreMembers(config)+`}`)
 	p.Secrets = map[string]host.Secret{"K": {Value: func() (string, error) { return Key, nil }, Origin: url}}
 	return p
 }
@@ -90,8 +90,8 @@ func (s *Slot) Advance(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
-// Tell records an event.
-func (s *Slot) Tell(e *abi.MemoryEvent) *abi.WriteReceipt {
+// Record records an event.
+func (s *Slot) Record(e *abi.MemoryEvent) *abi.WriteReceipt {
 	s.t.Helper()
 	r, err := s.RecordEvent(context.Background(), e)
 	require.NoError(s.t, err)
@@ -107,8 +107,8 @@ func (s *Slot) Wait(timeout time.Duration) *abi.BackendReadiness {
 	return r
 }
 
-// Shown returns the context of a new session in a scope.
-func (s *Slot) Shown(scope abi.MemoryScope) string {
+// Context returns the context of a new session in a scope.
+func (s *Slot) Context(scope abi.MemoryScope) string {
 	s.t.Helper()
 	r, err := s.Retrieve(context.Background(), &abi.RetrieveRequest{Query: "tea", Scope: scope, SessionID: "asking"})
 	require.NoError(s.t, err)

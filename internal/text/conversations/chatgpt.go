@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"encoding/json"
@@ -45,7 +45,7 @@ type chatgptMessage struct {
 	} `json:"metadata"`
 }
 
-func chatgptTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
+func chatgptConversation(raw json.RawMessage, zone *time.Location) (*conversation, error) {
 	var c chatgptExport
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, invalid("is not a conversation of chatgpt: %s", err)
@@ -57,7 +57,7 @@ func chatgptTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 		return nil, invalid("mapping: want the messages of a conversation, found none: not an export of chatgpt, or one of another " +
 			"version")
 	}
-	t := newTalk(zone)
+	t := newConversation(zone)
 	t.session = c.ConversationID
 	if t.session == "" {
 		t.session = c.ID
@@ -142,7 +142,7 @@ func (m *chatgptMessage) isSaid() bool {
 	return (role == "user" || role == "assistant") && toAll && typeSaid && !m.Metadata.Hidden
 }
 
-func (t *talk) addChatGPT(m *chatgptMessage, at time.Time, id string) {
+func (t *conversation) addChatGPT(m *chatgptMessage, at time.Time, id string) {
 	say := func(role abi.Role, texts bool) {
 		words := t.chatgptWords(m, texts)
 		t.noteEarlier(role, words, t.say(role, words, at, entryID(t.session, id)))
@@ -163,7 +163,7 @@ func (t *talk) addChatGPT(m *chatgptMessage, at time.Time, id string) {
 	case m.isSaid():
 		say(role, true)
 	case slices.Contains(chatgptContext, kind) || role == abi.RoleSystem || m.Metadata.Hidden:
-		if kind != "text" || strings.TrimSpace(newTalk(nil).chatgptWords(m, true)) != "" {
+		if kind != "text" || strings.TrimSpace(newConversation(nil).chatgptWords(m, true)) != "" {
 			t.counts.Instructions++
 		}
 	default:
@@ -176,7 +176,7 @@ var mark = regexp.MustCompile("\ue200[^\ue201]*\ue201")
 
 // chatgptWords joins the parts of a message. Parts that are not text, and files that it names, become attachments.
 // Without texts it returns only the attachments.
-func (t *talk) chatgptWords(m *chatgptMessage, texts bool) string {
+func (t *conversation) chatgptWords(m *chatgptMessage, texts bool) string {
 	var words []string
 	if texts && m.Content.Text != "" {
 		words = append(words, m.Content.Text)

@@ -33,11 +33,11 @@ func entries(of ...string) string {
 	return log.String()
 }
 
-func typed(text string) string {
+func userMessage(text string) string {
 	return fmt.Sprintf(`"type":"user","message":{"role":"user","content":%q}`, text)
 }
 
-func answered(text string) string {
+func assistantMessage(text string) string {
 	return fmt.Sprintf(`"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":%q}]}`, text)
 }
 
@@ -56,7 +56,7 @@ func chat(id, created string, messages ...string) string {
 // from the archive what it took for said.
 func TestWhatPeopleSaidIsRecordedOnce(t *testing.T) {
 	brief.Leave(t)
-	damaged := strings.Replace(entries(typed("The shed is red."), answered("Red."), typed("The cat is Mo."), answered("Mo.")),
+	damaged := strings.Replace(entries(userMessage("The shed is red."), assistantMessage("Red."), userMessage("The cat is Mo."), assistantMessage("Mo.")),
 		`{"uuid":"u2"`, `{"type":"system","content":"it en`+"\n"+`{"uuid":"u2"`, 1)
 	turns := []string{"2026-05-01T10:00:00Z user: The shed is red. | assistant: Red.", "2026-05-01T10:02:00Z user: The cat is Mo. | assistant: Mo."}
 	for _, c := range []struct {
@@ -67,8 +67,8 @@ func TestWhatPeopleSaidIsRecordedOnce(t *testing.T) {
 		want              []string
 	}{
 		{name: "a prompt typed while the agent works", source: "claude-code",
-			log: entries(typed("Count the boats."), `"type":"queue-operation","operation":"enqueue","content":"One is Ida's."`,
-				`"type":"attachment","attachment":{"type":"queued_command","prompt":"One is Ida's.","commandMode":"prompt"}`, answered("Five.")),
+			log: entries(userMessage("Count the boats."), `"type":"queue-operation","operation":"enqueue","content":"One is Ida's."`,
+				`"type":"attachment","attachment":{"type":"queued_command","prompt":"One is Ida's.","commandMode":"prompt"}`, assistantMessage("Five.")),
 			want: []string{"2026-05-01T10:00:00Z user: Count the boats. | user: One is Ida's. | assistant: Five."}},
 		{name: "a line cut off", source: "claude-code", log: damaged, code: 2},
 		{name: "a line cut off, left out", source: "claude-code", log: damaged, args: []string{"--keep-going"}, code: 7,
@@ -85,21 +85,21 @@ func TestWhatPeopleSaidIsRecordedOnce(t *testing.T) {
 				`{"uuid":"2","sender":"assistant","created_at":"2026-05-01T10:01:00Z","text":"","content":[{"type":"text","text":"Six."}]}]}]`,
 			want: []string{"2026-05-01T10:00:00Z user: The tram is at six. | assistant: Six."}},
 		{name: "an editor's context", source: "claude-code",
-			log: entries(typed("<ide_opened_file>The user opened /x/secret.txt</ide_opened_file>\nThe hen is Bea."), answered("Bea."),
-				typed("<ide_selection>line 1: plumage</ide_selection>\nShe lays."), answered("Eggs.")),
+			log: entries(userMessage("<ide_opened_file>The user opened /x/secret.txt</ide_opened_file>\nThe hen is Bea."), assistantMessage("Bea."),
+				userMessage("<ide_selection>line 1: plumage</ide_selection>\nShe lays."), assistantMessage("Eggs.")),
 			stdout: []string{"left out: 2 instructions"},
 			want: []string{"2026-05-01T10:00:00Z user: The hen is Bea. | assistant: Bea.",
 				"2026-05-01T10:02:00Z user: She lays. | assistant: Eggs."}},
 		{name: "messages of other sessions", source: "claude-code",
-			log: entries(typed("Plan the fair."), answered("I asked."),
-				typed(`<teammate-message teammate_id="x">The stall is mine.</teammate-message>`), answered("Fine."),
-				typed(`<cross-session-message from="y">So is the tent.</cross-session-message>`), answered("Fine, too.")),
+			log: entries(userMessage("Plan the fair."), assistantMessage("I asked."),
+				userMessage(`<teammate-message teammate_id="x">The stall is mine.</teammate-message>`), assistantMessage("Fine."),
+				userMessage(`<cross-session-message from="y">So is the tent.</cross-session-message>`), assistantMessage("Fine, too.")),
 			stdout: []string{"left out: 2 messages of other sessions or agents, 2 answers to them"},
 			want:   []string{"2026-05-01T10:00:00Z user: Plan the fair. | assistant: I asked."}},
 		{name: "words after a slash command", source: "claude-code",
-			log: entries(typed("Hello."), answered("Hi."),
-				typed("<command-message>plan</command-message>\n<command-name>/plan</command-name>\n<command-args>a shed for Ida</command-args>"),
-				answered("Four walls.")),
+			log: entries(userMessage("Hello."), assistantMessage("Hi."),
+				userMessage("<command-message>plan</command-message>\n<command-name>/plan</command-name>\n<command-args>a shed for Ida</command-args>"),
+				assistantMessage("Four walls.")),
 			want: []string{"2026-05-01T10:00:00Z user: Hello. | assistant: Hi.",
 				"2026-05-01T10:02:00Z user: /plan a shed for Ida | assistant: Four walls."}},
 		{name: "a log of growing requests", source: "openai-jsonl",
@@ -117,8 +117,8 @@ func TestWhatPeopleSaidIsRecordedOnce(t *testing.T) {
 			want: []string{"2026-02-02T02:40:00Z user: In digits. | assistant: Yes.",
 				"2026-02-02T02:41:00Z user: In milliseconds. | assistant: Yes."}},
 		{name: "code is no credential", source: "claude-code",
-			log: entries(typed(`Use api_key=os.environ["KEY"] and password = getpass.getpass().`),
-				answered(`access_token = session.get("t"), in sk-SK-wordings.`)),
+			log: entries(userMessage(`Use api_key=os.environ["KEY"] and password = getpass.getpass().`),
+				assistantMessage(`access_token = session.get("t"), in sk-SK-wordings.`)),
 			want: []string{`2026-05-01T10:00:00Z user: Use api_key=os.environ["KEY"] and password = getpass.getpass(). | ` +
 				`assistant: access_token = session.get("t"), in sk-SK-wordings.`}},
 	} {
@@ -235,8 +235,8 @@ func TestModelsThatTalkAroundTheirAnswer(t *testing.T) {
 	}
 }
 
-// TestFilesOfWindowsAreTakenIn: with a byte order mark and CRLF, and as UTF-16, into the archive, a ledger and a memory of
-// files.
+// TestFilesOfWindowsAreTakenIn: with a byte order mark and CRLF, and as UTF-16, into the archive, a ledger and a memory
+// of files.
 func TestFilesOfWindowsAreTakenIn(t *testing.T) {
 	brief.Leave(t)
 	utf16Of := func(order binary.AppendByteOrder) func(string) string {

@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"archive/zip"

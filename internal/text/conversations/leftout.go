@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// LeftOut says for people what was read and is not recorded: "3 tool calls", in a fixed order. What a person left behind
-// without losing words (an attachment that is named, a time that could not be read) is not in it.
+// LeftOut says for people what was read and is not recorded: "3 tool calls", in a fixed order. What a person left
+// behind without losing words (an attachment that is named, a time that could not be read) is not in it.
 func (c *Counts) LeftOut() []string {
 	var left []string
 	for _, part := range []struct {
@@ -17,7 +17,7 @@ func (c *Counts) LeftOut() []string {
 		{c.Credentials, "credential", "credentials"}, {c.ToolCalls, "tool call", "tool calls"},
 		{c.ToolOutputs, "tool output", "tool outputs"}, {c.Thoughts, "thought", "thoughts"},
 		{c.Instructions, "instruction", "instructions"}, {c.Replaced, "replaced message", "replaced messages"},
-		{c.SideTalks, "sub-agent message", "sub-agent messages"}, {c.TakenBack, "prompt taken back", "prompts taken back"},
+		{c.SideConversations, "sub-agent message", "sub-agent messages"}, {c.TakenBack, "prompt taken back", "prompts taken back"},
 		{c.Repeated, "repeated message", "repeated messages"}, {c.Unfinished, "unfinished turn", "unfinished turns"},
 		{c.ProgramEntries, "program note", "program notes"}, {c.CutOff, "last line cut off", "last lines cut off"},
 		{c.Empty, "empty conversation", "empty conversations"},

@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"encoding/json"
@@ -59,12 +59,12 @@ var codexItems = map[string]transcript.Kind{"function_call": transcript.ToolCall
 var codexLines = []string{"session_meta", "turn_context", "event_msg", "compacted", "world_state", "state",
 	"inter_agent_communication"}
 
-func (l *codexLog) next() (*talk, error) {
+func (l *codexLog) next() (*conversation, error) {
 	if l.done {
 		return nil, io.EOF
 	}
 	l.done = true
-	t, side, at, origin := newTalk(l.zone), false, time.Time{}, ""
+	t, side, at, origin := newConversation(l.zone), false, time.Time{}, ""
 	turn, turns := "", map[string]bool{}
 	for {
 		var line codexLine
@@ -124,7 +124,7 @@ func (l *codexLog) next() (*talk, error) {
 		return nil, broken("has no session: not a log of codex, or one of another version")
 	}
 	if side {
-		t.counts.SideTalks, t.counts.Attachments, t.counts.Credentials = len(t.said), 0, 0
+		t.counts.SideConversations, t.counts.Attachments, t.counts.Credentials = len(t.said), 0, 0
 		t.said, t.earlier = nil, nil
 	}
 	var all []string
@@ -160,7 +160,7 @@ func codexID(session, turn string, line int, used map[string]bool) func() string
 }
 
 // addCodex adds the words of an item. id returns its id.
-func (t *talk) addCodex(p *codexPayload, at time.Time, id func() string) {
+func (t *conversation) addCodex(p *codexPayload, at time.Time, id func() string) {
 	kind, known := codexItems[p.Type]
 	if !known && p.Type != "message" {
 		kind = transcript.Block(json.RawMessage(`{"type":` + strconv.Quote(p.Type) + `}`)).Kind
@@ -183,7 +183,7 @@ func (t *talk) addCodex(p *codexPayload, at time.Time, id func() string) {
 	}
 }
 
-func (t *talk) addCodexMessage(p *codexPayload, at time.Time, id func() string) {
+func (t *conversation) addCodexMessage(p *codexPayload, at time.Time, id func() string) {
 	words, role := t.wordsOf(transcript.Blocks(p.Content)), abi.Role(p.Role)
 	earlier := earlierWords(p.Content)
 	switch role {
@@ -212,7 +212,7 @@ func (t *talk) addCodexMessage(p *codexPayload, at time.Time, id func() string) 
 }
 
 // takeBack removes the last turns.
-func (t *talk) takeBack(turns int) {
+func (t *conversation) takeBack(turns int) {
 	left := turns
 	for i := len(t.said) - 1; i >= 0 && left > 0; i-- {
 		if t.said[i].role == abi.RoleUser {

@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"encoding/json"
@@ -39,7 +39,7 @@ type claudeFile struct {
 	Extracted string `json:"extracted_content"`
 }
 
-func claudeTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
+func claudeConversation(raw json.RawMessage, zone *time.Location) (*conversation, error) {
 	var c claudeExport
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, invalid("is not a conversation of claude.ai: %s", err)
@@ -51,7 +51,7 @@ func claudeTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 		return nil, invalid("chat_messages: want a list of messages, found none: not an export of claude.ai, or one of " +
 			"another version")
 	}
-	t := newTalk(zone)
+	t := newConversation(zone)
 	t.session = c.UUID
 	at := t.timeOf(c.CreatedAt, "created_at")
 	shown := c.shown()
@@ -123,7 +123,7 @@ var pasted = regexp.MustCompile(`(?i)^\s*$|^pasted?([ _-](text|content))?([ _-]?
 // claudeWords reads the blocks, because in text the service replaces blocks other than words by notes. Old exports only
 // have text, and so do messages with empty blocks. Pasted text counts as the person's: it is an attachment whose text
 // the service has. earlier is what older builds read.
-func (t *talk) claudeWords(m claudeMessage) (words, earlier string) {
+func (t *conversation) claudeWords(m claudeMessage) (words, earlier string) {
 	pieces := transcript.Blocks(m.Content)
 	words, earlier = t.wordsOf(pieces), earlierWords(m.Content)
 	if strings.TrimSpace(words) == "" && !slices.ContainsFunc(pieces, func(p transcript.Piece) bool {

@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ type earlierMessage struct {
 }
 
 // noteEarlier adds a message as older builds read it: the text before credentials were replaced.
-func (t *talk) noteEarlier(role abi.Role, text string, of *message) {
+func (t *conversation) noteEarlier(role abi.Role, text string, of *message) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return
@@ -32,7 +32,7 @@ func (t *talk) noteEarlier(role abi.Role, text string, of *message) {
 
 // nameEarlier gives the messages the old ids of the events that they were in. working is the conversation's flag of
 // that name.
-func (t *talk) nameEarlier(scope convert.Options, session string) {
+func (t *conversation) nameEarlier(scope convert.Options, session string) {
 	list := t.earlier
 	if last := len(list) - 1; last >= 0 && (list[last].role != abi.RoleAssistant || t.working) {
 		for last > 0 && list[last].role != abi.RoleUser {

@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"cmp"
@@ -76,12 +76,12 @@ func (e *claudeCodeEntry) key() string {
 	return digest(string(text))
 }
 
-func (l *claudeCodeLog) next() (*talk, error) {
+func (l *claudeCodeLog) next() (*conversation, error) {
 	if l.done {
 		return nil, io.EOF
 	}
 	l.done = true
-	t := newTalk(l.zone)
+	t := newConversation(l.zone)
 	var entries []*claudeCodeEntry
 	typed := false
 	for {
@@ -127,7 +127,7 @@ func (l *claudeCodeLog) next() (*talk, error) {
 		case e.Type != "user" && e.Type != "assistant" && !e.isQueued():
 			t.countEntry(e)
 		case e.Side:
-			t.counts.SideTalks++
+			t.counts.SideConversations++
 		case replaced[e.UUID]:
 			t.counts.Replaced++
 		case repeated:
@@ -151,7 +151,7 @@ func (l *claudeCodeLog) next() (*talk, error) {
 
 // read reads an entry's time and words, and drops the rest, so that a log's tool outputs are not held in memory. ok is
 // false for an entry whose time cannot be parsed, which then counts as a bad line.
-func (e *claudeCodeEntry) read(t *talk) (ok bool) {
+func (e *claudeCodeEntry) read(t *conversation) (ok bool) {
 	at, err := readTime(e.Timestamp, t.zone)
 	if err != nil {
 		if e.Type == "user" || e.Type == "assistant" || e.isQueued() {
@@ -165,7 +165,7 @@ func (e *claudeCodeEntry) read(t *talk) (ok bool) {
 	}
 	e.at, e.pieces, e.earlier = at, transcript.Blocks(content), earlierReminder.ReplaceAllString(earlierWords(content), "")
 	if e.Type == "user" || e.isQueued() {
-		var scratch talk
+		var scratch conversation
 		scratch.counts = newCounts()
 		e.prompt = transcript.ReadPrompt(scratch.wordsOf(e.pieces))
 		if !earlierPrompt(e.earlier) {
@@ -193,7 +193,7 @@ var programEntries = []string{"system", "summary", "progress", "file-history-sna
 	"tag", "pr-link", "attribution-snapshot", "content-replacement", "task-summary", "saved_hook_context", "result",
 	"bridge-session", "speculation-accept", "context-collapse", "hook-additional-context"}
 
-func (t *talk) countEntry(e *claudeCodeEntry) {
+func (t *conversation) countEntry(e *claudeCodeEntry) {
 	if slices.Contains(programEntries, e.Type) {
 		t.counts.ProgramEntries++
 		return
@@ -206,7 +206,7 @@ func (t *talk) countEntry(e *claudeCodeEntry) {
 }
 
 // addClaudeCode adds the words of an entry. prompts are the ids of prompts that already started a turn.
-func (t *talk) addClaudeCode(e *claudeCodeEntry, prompts map[string]bool) *message {
+func (t *conversation) addClaudeCode(e *claudeCodeEntry, prompts map[string]bool) *message {
 	if e.Type == "assistant" {
 		calls := t.counts.ToolCalls
 		m := t.say(abi.RoleAssistant, t.wordsOf(e.pieces), e.at, "")
@@ -259,8 +259,8 @@ func entryID(session, id string) string {
 	return session + "\x00" + id
 }
 
-// promptQueue tracks the prompts that are typed while the agent works. A prompt that was taken back leaves the queue, and
-// the log does not contain its words.
+// promptQueue tracks the prompts that are typed while the agent works. A prompt that was taken back leaves the queue,
+// and the log does not contain its words.
 type promptQueue struct{ open []string }
 
 func (q *promptQueue) note(e *claudeCodeEntry) {
@@ -365,7 +365,7 @@ func FindPrompt(path, words string) string {
 		}
 	}
 	found := ""
-	for l, t := newLines(in), newTalk(time.UTC); ; {
+	for l, t := newLines(in), newConversation(time.UTC); ; {
 		e := new(claudeCodeEntry)
 		err := l.next(e)
 		var bad *badLine

@@ -1,6 +1,6 @@
 //go:build unix
 
-package talks_test
+package conversations_test
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// longTalks generates a conversation with a number of turns, in which some answers were replaced.
-var longTalks = map[talks.Source]func(turns int) string{
-	talks.ChatGPT: func(turns int) string {
+// longConversations generates a conversation with a number of turns, in which some answers were replaced.
+var longConversations = map[conversations.Source]func(turns int) string{
+	conversations.ChatGPT: func(turns int) string {
 		var nodes []string
 		parent := ""
 		for i := range turns {
@@ -36,7 +36,7 @@ var longTalks = map[talks.Source]func(turns int) string{
 		return fmt.Sprintf(`[{"id":"x","create_time":1775000000,"current_node":%q,"mapping":{%s}}]`, parent,
 			strings.Join(nodes, ","))
 	},
-	talks.Claude: func(turns int) string {
+	conversations.Claude: func(turns int) string {
 		var list []string
 		parent := "0000"
 		for i := range turns {
@@ -52,7 +52,7 @@ var longTalks = map[talks.Source]func(turns int) string{
 		}
 		return `[{"uuid":"k","created_at":"2026-01-05T10:00:00Z","chat_messages":[` + strings.Join(list, ",") + `]}]`
 	},
-	talks.ClaudeCode: func(turns int) string {
+	conversations.ClaudeCode: func(turns int) string {
 		var b strings.Builder
 		parent := "null"
 		for i := range turns {
@@ -68,7 +68,7 @@ var longTalks = map[talks.Source]func(turns int) string{
 		}
 		return b.String()
 	},
-	talks.Codex: func(turns int) string {
+	conversations.Codex: func(turns int) string {
 		var b strings.Builder
 		b.WriteString(`{"timestamp":"2026-01-08T09:00:00Z","type":"session_meta","payload":{"id":"cx"}}` + "\n")
 		for i := range turns {
@@ -79,14 +79,14 @@ var longTalks = map[talks.Source]func(turns int) string{
 		}
 		return b.String()
 	},
-	talks.OpenAIJSONL: func(turns int) string {
+	conversations.OpenAIJSONL: func(turns int) string {
 		var list []string
 		for i := range turns {
 			list = append(list, fmt.Sprintf(`{"role":"user","content":"question %d"},{"role":"assistant","content":"text %[1]d"}`, i))
 		}
 		return `{"id":"a","created":1775000000,"messages":[` + strings.Join(list, ",") + `]}`
 	},
-	talks.Gemini: func(turns int) string {
+	conversations.Gemini: func(turns int) string {
 		var list []string
 		for i := range turns {
 			list = append(list, fmt.Sprintf(`{"role":"user","text":"question %d"},{"role":"model","text":"text %[1]d"}`, i))
@@ -95,12 +95,12 @@ var longTalks = map[talks.Source]func(turns int) string{
 	},
 }
 
-func TestALongTalkIsReadInLinearTime(t *testing.T) {
+func TestALongConversationIsReadInLinearTime(t *testing.T) {
 	brief.Skip(t)
 	const turns = 67_000 // 201,000 messages in ChatGPT's export, including replaced ones
-	for _, source := range talks.Sources() {
+	for _, source := range conversations.Sources() {
 		t.Run(string(source), func(t *testing.T) {
-			requireLinear(t, turns, func(turns int) string { return write(t, "x.json", longTalks[source](turns)) },
+			requireLinear(t, turns, func(turns int) string { return write(t, "x.json", longConversations[source](turns)) },
 				func(path string) int { return turnsOf(t, source, path) })
 		})
 	}
@@ -112,10 +112,10 @@ func TestAnArchiveOfManyFilesIsReadInLinearTime(t *testing.T) {
 	requireLinear(t, files, func(files int) string {
 		all := map[string]string{}
 		for i := range files {
-			all[fmt.Sprintf("conversations-%d.json", i)] = strings.ReplaceAll(longTalks[talks.ChatGPT](1), `"x"`, fmt.Sprintf(`"x%d"`, i))
+			all[fmt.Sprintf("conversations-%d.json", i)] = strings.ReplaceAll(longConversations[conversations.ChatGPT](1), `"x"`, fmt.Sprintf(`"x%d"`, i))
 		}
 		return archive(t, all)
-	}, func(path string) int { return turnsOf(t, talks.ChatGPT, path) })
+	}, func(path string) int { return turnsOf(t, conversations.ChatGPT, path) })
 }
 
 // requireLinear requires that reading n turns takes at most three times the processor time, per turn, of reading an
@@ -144,9 +144,9 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-func turnsOf(t *testing.T, source talks.Source, path string) (n int) {
+func turnsOf(t *testing.T, source conversations.Source, path string) (n int) {
 	t.Helper()
-	r, err := talks.Open(source, []string{path}, talks.Options{Options: convert.Options{RunID: "r", UserID: "u",
+	r, err := conversations.Open(source, []string{path}, conversations.Options{Options: convert.Options{RunID: "r", UserID: "u",
 		Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}})
 	require.NoError(t, err)
 	for ; ; n++ {

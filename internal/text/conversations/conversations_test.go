@@ -1,4 +1,4 @@
-package talks_test
+package conversations_test
 
 import (
 	"archive/zip"
@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/test/brief"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // read formats a reader's output: a line for each event, each of its messages, and each error.
-func read(t *testing.T, source talks.Source, paths ...string) (string, talks.Counts) {
-	r, err := talks.Open(source, paths, talks.Options{Options: convert.Options{RunID: "r", UserID: "ann"}})
+func read(t *testing.T, source conversations.Source, paths ...string) (string, conversations.Counts) {
+	r, err := conversations.Open(source, paths, conversations.Options{Options: convert.Options{RunID: "r", UserID: "ann"}})
 	require.NoError(t, err)
 	var b strings.Builder
 	for {
@@ -43,12 +43,12 @@ func read(t *testing.T, source talks.Source, paths ...string) (string, talks.Cou
 }
 
 func TestChatGPT(t *testing.T) {
-	text, counts := read(t, talks.ChatGPT, "testdata/chatgpt")
+	text, counts := read(t, conversations.ChatGPT, "testdata/chatgpt")
 	require.Equal(t, `chatgpt-c-moving turn-0001 2026-01-01T09:00:00.123456Z
   user: "Is this flat in Lyon any good?\n[attachment: flat.png]"
   assistant: "Yes, it is light."
 `, text)
-	require.Equal(t, 1, counts.Talks)
+	require.Equal(t, 1, counts.Conversations)
 	require.Equal(t, 1, counts.Attachments)
 	require.Equal(t, 1, counts.ToolCalls)
 	require.Equal(t, 1, counts.ToolOutputs)
@@ -58,7 +58,7 @@ func TestChatGPT(t *testing.T) {
 }
 
 func TestClaude(t *testing.T) {
-	text, counts := read(t, talks.Claude, "testdata/claude")
+	text, counts := read(t, conversations.Claude, "testdata/claude")
 	require.Equal(t, `claude-k-1 turn-0001 2026-01-05T10:00:00Z
   user: "How long does sourdough rest?\n[attachment: recipe.txt]\n[attachment: dough.jpg]"
   assistant: "Twelve hours."
@@ -73,14 +73,14 @@ func TestClaudeShowsTheLastBranch(t *testing.T) {
 		{"uuid":"1","parent_message_uuid":"0000","sender":"human","text":"one"},
 		{"uuid":"2","parent_message_uuid":"1","sender":"assistant","text":"replaced"},
 		{"uuid":"3","parent_message_uuid":"1","sender":"assistant","text":"shown"}]}]`)
-	text, counts := read(t, talks.Claude, name)
+	text, counts := read(t, conversations.Claude, name)
 	require.Contains(t, text, "shown")
 	require.NotContains(t, text, "replaced")
 	require.Equal(t, 1, counts.Replaced)
 }
 
 func TestClaudeCode(t *testing.T) {
-	text, counts := read(t, talks.ClaudeCode, "testdata/claude-code")
+	text, counts := read(t, conversations.ClaudeCode, "testdata/claude-code")
 	require.Equal(t, `claude-code-cc-1 turn-0001 2026-01-07T09:00:01Z
   user: "Deploy with OPENAI_API_KEY=[credential left out] please"
   assistant: "I look at the script."
@@ -93,7 +93,7 @@ claude-code-cc-1 turn-0002 2026-01-07T09:02:00Z
 	require.Equal(t, 2, counts.ToolCalls)
 	require.Equal(t, 1, counts.ToolOutputs)
 	require.Equal(t, 2, counts.Replaced, "a prompt that was taken back, and its answer")
-	require.Equal(t, 1, counts.SideTalks)
+	require.Equal(t, 1, counts.SideConversations)
 	require.Equal(t, 2, counts.Instructions)
 	require.Equal(t, 1, counts.Unfinished, "the agent still works on the last prompt")
 }
@@ -109,8 +109,8 @@ func TestAResumedSessionRepeatsNothing(t *testing.T) {
 	resumed := strings.ReplaceAll(whole, "cc-1", "cc-2") + answer
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.jsonl"), []byte(resumed), 0o600)) // a name that sorts before the first
 
-	text, counts := read(t, talks.ClaudeCode, folder)
-	first, _ := read(t, talks.ClaudeCode, "testdata/claude-code")
+	text, counts := read(t, conversations.ClaudeCode, folder)
+	first, _ := read(t, conversations.ClaudeCode, "testdata/claude-code")
 	require.Equal(t, first+`claude-code-cc-2 turn-0001 2026-01-07T09:03:00Z
   user: "And the docs?"
   assistant: "I read them."
@@ -121,7 +121,7 @@ func TestAResumedSessionRepeatsNothing(t *testing.T) {
 }
 
 func TestCodex(t *testing.T) {
-	text, counts := read(t, talks.Codex, "testdata/codex")
+	text, counts := read(t, conversations.Codex, "testdata/codex")
 	require.Equal(t, `codex-cx-0 turn-0001 2025-05-01T09:00:00Z
   user: "Hello"
   assistant: "Hi"
@@ -151,7 +151,7 @@ func TestAForkOfACodexSessionRepeatsNothing(t *testing.T) {
 		"rollout-3.jsonl": meta("own") + turn("a", "b")} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	text, counts := read(t, talks.Codex, folder)
+	text, counts := read(t, conversations.Codex, folder)
 	require.Equal(t, 2, strings.Count(text, `user: "a"`), "said in two sessions, and repeated by the fork: "+text)
 	require.Contains(t, text, "codex-fork turn-0002")
 	require.Equal(t, 2, counts.Repeated)
@@ -160,7 +160,7 @@ func TestAForkOfACodexSessionRepeatsNothing(t *testing.T) {
 	for _, name := range []string{"rollout-1.jsonl", "rollout-2.jsonl"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(turn("a", "b")), 0o600))
 	}
-	text, _ = read(t, talks.Codex, folder)
+	text, _ = read(t, conversations.Codex, folder)
 	require.Equal(t, 1, strings.Count(text, `user: "a"`), "a log that says of no session is nobody's origin: "+text)
 }
 
@@ -169,19 +169,19 @@ func TestWhatTwoFilesHaveCountsOnce(t *testing.T) {
 	plain, err := os.ReadFile("testdata/chatgpt/conversations.json")
 	require.NoError(t, err)
 	older := write(t, "older.json", string(plain))
-	once, first := read(t, talks.ChatGPT, older)
-	text, counts := read(t, talks.ChatGPT, older, name, older)
+	once, first := read(t, conversations.ChatGPT, older)
+	text, counts := read(t, conversations.ChatGPT, older, name, older)
 	require.Equal(t, once, text)
 	require.Equal(t, first.Events, counts.Events)
-	require.Equal(t, first.Talks, counts.Talks)
+	require.Equal(t, first.Conversations, counts.Conversations)
 	require.Equal(t, 2, counts.Repeated)
 }
 
-func TestOneTalkThatCannotBeReadHidesNoOther(t *testing.T) {
+func TestOneConversationThatCannotBeReadHidesNoOther(t *testing.T) {
 	plain, err := os.ReadFile("testdata/chatgpt/conversations.json")
 	require.NoError(t, err)
-	want, _ := read(t, talks.ChatGPT, "testdata/chatgpt")
-	text, _ := read(t, talks.ChatGPT, write(t, "x.json",
+	want, _ := read(t, conversations.ChatGPT, "testdata/chatgpt")
+	text, _ := read(t, conversations.ChatGPT, write(t, "x.json",
 		`[{"id":"x","mapping":null},null,`+string(plain[bytes.IndexByte(plain, '[')+1:])))
 	require.Equal(t, 2, strings.Count(text, "error: "), text)
 	require.Contains(t, text, want)
@@ -198,7 +198,7 @@ func TestAnArchiveWithANameTwiceAndAFolderThatIsALink(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, z.Close())
-	text, _ := read(t, talks.OpenAIJSONL, write(t, "twice.zip", b.String()))
+	text, _ := read(t, conversations.OpenAIJSONL, write(t, "twice.zip", b.String()))
 	require.Contains(t, text, "openai-jsonl-one")
 	require.Contains(t, text, "openai-jsonl-two")
 
@@ -208,12 +208,12 @@ func TestAnArchiveWithANameTwiceAndAFolderThatIsALink(t *testing.T) {
 	if os.Symlink(folder, link) != nil {
 		return // a system without links
 	}
-	_, counts := read(t, talks.Codex, link)
+	_, counts := read(t, conversations.Codex, link)
 	require.Equal(t, 2, counts.Events)
 }
 
 func TestOpenAIJSONL(t *testing.T) {
-	text, counts := read(t, talks.OpenAIJSONL, "testdata/openai.jsonl")
+	text, counts := read(t, conversations.OpenAIJSONL, "testdata/openai.jsonl")
 	require.Equal(t, `openai-jsonl-r1 turn-0001 2026-01-07T09:00:00Z
   user: "Two and two?"
   assistant: "Four."
@@ -229,8 +229,8 @@ openai-jsonl-r3 turn-0001 2026-01-07T10:00:00Z
 
 func TestATalkThatHasGrownKeepsItsIDs(t *testing.T) {
 	ids := func(text string) []string {
-		r, err := talks.Open(talks.OpenAIJSONL, []string{write(t, "x.jsonl", text)},
-			talks.Options{Options: convert.Options{RunID: "r", UserID: "u"}})
+		r, err := conversations.Open(conversations.OpenAIJSONL, []string{write(t, "x.jsonl", text)},
+			conversations.Options{Options: convert.Options{RunID: "r", UserID: "u"}})
 		require.NoError(t, err)
 		var ids []string
 		for {
@@ -256,8 +256,8 @@ func TestArchive(t *testing.T) {
 	require.NoError(t, err)
 	name := archive(t, map[string]string{"export/conversations.json": string(plain), "export/user.json": "{}",
 		"export/memories.json": "[]"})
-	text, counts := read(t, talks.ChatGPT, name)
-	want, _ := read(t, talks.ChatGPT, "testdata/chatgpt")
+	text, counts := read(t, conversations.ChatGPT, name)
+	want, _ := read(t, conversations.ChatGPT, "testdata/chatgpt")
 	require.Equal(t, want, text)
 	require.Equal(t, []string{name + "/export/memories.json"}, counts.Derived)
 }
@@ -278,7 +278,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"is missing": {filepath.Join(t.TempDir(), "no.zip"), "does not exist"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			_, err := talks.Open(talks.ChatGPT, []string{c.name}, talks.Options{})
+			_, err := conversations.Open(conversations.ChatGPT, []string{c.name}, conversations.Options{})
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -287,35 +287,35 @@ func TestArchivesThatAreRefused(t *testing.T) {
 func TestAnArchiveThatUnpacksToFarTooMuchIsStopped(t *testing.T) {
 	brief.Leave(t)
 	line := strings.Repeat(" ", 1<<20) + "\n"
-	text, counts := read(t, talks.Codex, archive(t, map[string]string{"a.jsonl": strings.Repeat(line, 128)}))
+	text, counts := read(t, conversations.Codex, archive(t, map[string]string{"a.jsonl": strings.Repeat(line, 128)}))
 	require.Contains(t, text, "200 times as large")
 	require.Zero(t, counts.Events)
-	text, _ = read(t, talks.ChatGPT, archive(t, map[string]string{"conversations.json": "[" + line + line}))
+	text, _ = read(t, conversations.ChatGPT, archive(t, map[string]string{"conversations.json": "[" + line + line}))
 	require.Contains(t, text, "1 MiB of blanks")
-	text, _ = read(t, talks.ChatGPT, archive(t, map[string]string{"conversations.json": "[\"" +
+	text, _ = read(t, conversations.ChatGPT, archive(t, map[string]string{"conversations.json": "[\"" +
 		strings.Repeat("x", 65<<20)}))
 	require.Contains(t, text, "a conversation of more than 64 MiB")
 }
 
 func TestFilesThatCannotBeRead(t *testing.T) {
 	for what, c := range map[string]struct {
-		source     talks.Source
+		source     conversations.Source
 		text, want string
 	}{
-		"cut off":         {talks.ChatGPT, `[{"mapping": {}, "id": "x"}, {"mapp`, "the list of conversations is cut off"},
-		"an object":       {talks.ChatGPT, `{"a": 1}`, "mapping: want the messages of a conversation"},
-		"claude's":        {talks.ChatGPT, `[{"uuid": "x", "chat_messages": []}]`, "--from claude"},
-		"chatgpt's":       {talks.Claude, `[{"id": "x", "mapping": {}}]`, "--from chatgpt"},
-		"another version": {talks.Claude, `[{"uuid": "x", "turns": []}]`, "another version"},
-		"a circle": {talks.ChatGPT,
+		"cut off":         {conversations.ChatGPT, `[{"mapping": {}, "id": "x"}, {"mapp`, "the list of conversations is cut off"},
+		"an object":       {conversations.ChatGPT, `{"a": 1}`, "mapping: want the messages of a conversation"},
+		"claude's":        {conversations.ChatGPT, `[{"uuid": "x", "chat_messages": []}]`, "--from claude"},
+		"chatgpt's":       {conversations.Claude, `[{"id": "x", "mapping": {}}]`, "--from chatgpt"},
+		"another version": {conversations.Claude, `[{"uuid": "x", "turns": []}]`, "another version"},
+		"a circle": {conversations.ChatGPT,
 			`[{"id":"x","current_node":"a","mapping":{"a":{"parent":"b"},"b":{"parent":"a"}}}]`, "circle"},
-		"codex's":           {talks.ClaudeCode, `{"type":"session_meta","payload":{"id":"a"}}`, "--from codex"},
-		"claude code's":     {talks.Codex, `{"type":"user","sessionId":"a","message":{}}`, "--from claude-code"},
-		"no codex":          {talks.Codex, `{"a":1}`, "another version"},
-		"no claude code":    {talks.ClaudeCode, `{"a":1}`, "another version"},
-		"a line is no JSON": {talks.Codex, "{}\nxx\n{}\n", "line 2: is not a JSON object"},
-		"no messages":       {talks.OpenAIJSONL, "{\"a\":1}\n", "line 1: has no messages"},
-		"no time": {talks.OpenAIJSONL,
+		"codex's":           {conversations.ClaudeCode, `{"type":"session_meta","payload":{"id":"a"}}`, "--from codex"},
+		"claude code's":     {conversations.Codex, `{"type":"user","sessionId":"a","message":{}}`, "--from claude-code"},
+		"no codex":          {conversations.Codex, `{"a":1}`, "another version"},
+		"no claude code":    {conversations.ClaudeCode, `{"a":1}`, "another version"},
+		"a line is no JSON": {conversations.Codex, "{}\nxx\n{}\n", "line 2: is not a JSON object"},
+		"no messages":       {conversations.OpenAIJSONL, "{\"a\":1}\n", "line 1: has no messages"},
+		"no time": {conversations.OpenAIJSONL,
 			`{"id":"a","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`,
 			"line 1: messages[0].timestamp: missing"},
 	} {
@@ -346,7 +346,7 @@ func TestWhatLooksLikeACredential(t *testing.T) {
 	} {
 		name := write(t, "x.jsonl", fmt.Sprintf(`{"id":"a","created":1767776400,"messages":[{"role":"user","content":"q"},`+
 			`{"role":"assistant","content":%q}]}`, said))
-		text, counts := read(t, talks.OpenAIJSONL, name)
+		text, counts := read(t, conversations.OpenAIJSONL, name)
 		require.Contains(t, text, fmt.Sprintf("assistant: %q", want))
 		require.Equal(t, strings.Count(want, "left out"), counts.Credentials, said)
 	}

@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"cmp"
@@ -198,7 +198,7 @@ func (l *openaiLine) past(place openaiPlace, zone *time.Location) *openaiPast {
 	return p
 }
 
-func (l *openaiLines) next() (*talk, error) {
+func (l *openaiLines) next() (*conversation, error) {
 	var line openaiLine
 	if err := l.in.next(&line); err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (l *openaiLines) next() (*talk, error) {
 	if len(messages) == 0 {
 		return nil, newBadLine(l.in.number, "has no messages: a request of OpenAI's chat API is meant", "")
 	}
-	t := newTalk(l.zone)
+	t := newConversation(l.zone)
 	at, problem := line.time(l.zone)
 	if problem != nil {
 		return nil, newBadLine(l.in.number, problem.Message, problem.Hint)
@@ -255,7 +255,7 @@ func (l *openaiLines) next() (*talk, error) {
 }
 
 // earlierFirst names a line without an id by its first message, as older builds did.
-func earlierFirst(t *talk) string {
+func earlierFirst(t *conversation) string {
 	if len(t.earlier) == 0 {
 		return ""
 	}
@@ -318,7 +318,7 @@ func (l *openaiLine) ids() (session, request string) {
 	return cmp.Or(l.SessionID, l.ConversationID, l.ThreadID), cmp.Or(l.CustomID, l.ID)
 }
 
-func (t *talk) addOpenAI(m openaiMessage, at time.Time) {
+func (t *conversation) addOpenAI(m openaiMessage, at time.Time) {
 	t.counts.ToolCalls += len(m.ToolCalls)
 	if len(m.Reasoning) > 2 && string(m.Reasoning) != "null" {
 		t.counts.Thoughts++

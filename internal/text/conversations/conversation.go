@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"encoding/json"
@@ -31,8 +31,8 @@ type message struct {
 	before, beforeText string
 }
 
-// talk is one conversation, as far as it is recorded.
-type talk struct {
+// conversation is one conversation, as far as it is recorded.
+type conversation struct {
 	session string
 	said    []*message
 	// earlier is what releases up to 0.1.0 read.
@@ -56,11 +56,13 @@ type talk struct {
 	counts   Counts
 }
 
-func newTalk(zone *time.Location) *talk { return &talk{zone: zone, counts: newCounts()} }
+func newConversation(zone *time.Location) *conversation {
+	return &conversation{zone: zone, counts: newCounts()}
+}
 
 // say adds a message and returns it; nil if it is empty. It trims blanks, removes what an assistant thought aloud, and
 // replaces credentials.
-func (t *talk) say(role abi.Role, text string, at time.Time, id string) *message {
+func (t *conversation) say(role abi.Role, text string, at time.Time, id string) *message {
 	if role == abi.RoleAssistant {
 		var thoughts int
 		text, thoughts = transcript.Answer(text)
@@ -86,12 +88,12 @@ func (t *talk) say(role abi.Role, text string, at time.Time, id string) *message
 }
 
 // answered reports whether the assistant said something since the person's last turn started.
-func (t *talk) answered() bool {
+func (t *conversation) answered() bool {
 	return len(t.said) == 0 || t.said[len(t.said)-1].role == abi.RoleAssistant
 }
 
 // attached returns the line that names an attachment; kind replaces a missing name.
-func (t *talk) attached(name, kind string) string {
+func (t *conversation) attached(name, kind string) string {
 	t.counts.Attachments++
 	if name = strings.Join(strings.Fields(name), " "); name == "" {
 		name = kind
@@ -100,7 +102,7 @@ func (t *talk) attached(name, kind string) string {
 }
 
 // finish drops a last turn that has no answer yet, or only a part of one, and commands without an answer.
-func (t *talk) finish() {
+func (t *conversation) finish() {
 	t.dropCommand()
 	if last := t.turnStart(); last >= 0 && (t.working || t.said[len(t.said)-1].role != abi.RoleAssistant) {
 		t.said = t.said[:last]
@@ -109,7 +111,7 @@ func (t *talk) finish() {
 }
 
 // turnStart is the index at which the last turn starts; -1 if there is none.
-func (t *talk) turnStart() int {
+func (t *conversation) turnStart() int {
 	last := len(t.said) - 1
 	for last > 0 && (t.said[last].role != abi.RoleUser || t.said[last].joins) {
 		last--
@@ -118,7 +120,7 @@ func (t *talk) turnStart() int {
 }
 
 // dropCommand drops a command that the program handled itself, so that the assistant has not answered it.
-func (t *talk) dropCommand() {
+func (t *conversation) dropCommand() {
 	for last := len(t.said) - 1; last >= 0 && t.said[last].command; last-- {
 		t.said = t.said[:last]
 		t.counts.Instructions++
@@ -126,7 +128,7 @@ func (t *talk) dropCommand() {
 }
 
 // wordsOf joins the texts of a message, names its attachments and counts the rest.
-func (t *talk) wordsOf(pieces []transcript.Piece) string {
+func (t *conversation) wordsOf(pieces []transcript.Piece) string {
 	var words []string
 	for _, p := range pieces {
 		switch p.Kind {
@@ -152,14 +154,14 @@ func (t *talk) wordsOf(pieces []transcript.Piece) string {
 }
 
 // wrong records the first error in a conversation.
-func (t *talk) wrong(format string, args ...any) {
+func (t *conversation) wrong(format string, args ...any) {
 	if t.problem == nil {
 		t.problem = invalid(format, args...)
 	}
 }
 
 // timeOf reads a message's time; place names it in an error. A missing time is zero.
-func (t *talk) timeOf(raw json.RawMessage, place string) time.Time {
+func (t *conversation) timeOf(raw json.RawMessage, place string) time.Time {
 	at, err := readTime(raw, t.zone)
 	switch {
 	case err == nil:

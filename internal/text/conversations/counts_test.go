@@ -1,4 +1,4 @@
-package talks_test
+package conversations_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/memhost/memhost/internal/text/talks"
+	"github.com/memhost/memhost/internal/text/conversations"
 )
 
 // unit is a piece of a log, and the counts that it belongs to, by their names in JSON. A block of a type that this
@@ -56,12 +56,12 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		source talks.Source
+		source conversations.Source
 		units  []unit
 		file   func(units []string) string
 		want   string // what is recorded, "--" between events
 	}{
-		{name: "claude-code", source: talks.ClaudeCode, file: func(units []string) string { return code(units...) },
+		{name: "claude-code", source: conversations.ClaudeCode, file: func(units []string) string { return code(units...) },
 			units: []unit{
 				{`{"type":"summary","summary":"Boats"}`, program},
 				{`{"type":"file-history-snapshot","snapshot":{}}`, program},
@@ -85,7 +85,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 			},
 			want: "user: Count the boats. | assistant: I look. | user: One is Ida's. | assistant: Two. -- " +
 				"user: The key is [credential left out].\n[attachment: image] | assistant: Left out."},
-		{name: "codex", source: talks.Codex, file: func(units []string) string { return strings.Join(units, "\n") + "\n" },
+		{name: "codex", source: conversations.Codex, file: func(units []string) string { return strings.Join(units, "\n") + "\n" },
 			units: []unit{
 				{event("session_meta", `{"id":"cx","source":"cli"}`), program},
 				{event("turn_context", `{"turn_id":"t1"}`), program},
@@ -105,7 +105,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 				{item(`{"type":"message","role":"user","content":[{"type":"input_text","text":"And now?"}]}`), unfinished},
 			},
 			want: "user: Count the boats.\n[attachment: image] | assistant: Two."},
-		{name: "codex, a sub-agent", source: talks.Codex, file: func(units []string) string { return strings.Join(units, "\n") + "\n{\"cut" },
+		{name: "codex, a sub-agent", source: conversations.Codex, file: func(units []string) string { return strings.Join(units, "\n") + "\n{\"cut" },
 			units: []unit{
 				{event("session_meta", `{"id":"sub","source":{"subagent":"review"}}`), program},
 				{item(`{"type":"message","role":"user","content":[{"type":"input_text","text":"Review it."}]}`), subAgent},
@@ -114,7 +114,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 				{item(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Fine."}]}`), subAgent},
 				{"", "cut_off_last_lines_left_out empty_talks_left_out"}, // what file adds
 			}},
-		{name: "chatgpt", source: talks.ChatGPT,
+		{name: "chatgpt", source: conversations.ChatGPT,
 			file: func(units []string) string {
 				nodes := []string{`"root":{"parent":null,"message":null}`}
 				parent := "root"
@@ -140,7 +140,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 				{node("user", "text", `"parts":["And now?"]`), unfinished},
 			},
 			want: "user: How many boats?\n[attachment: image] | assistant: Two."},
-		{name: "claude", source: talks.Claude,
+		{name: "claude", source: conversations.Claude,
 			file: func(units []string) string {
 				var messages []string
 				for i, u := range units {
@@ -162,7 +162,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 				{human("human", `"text":"And now?"`), unfinished},
 			},
 			want: "user: How many boats?\n[attachment: a.png] | assistant: Two."},
-		{name: "openai-jsonl", source: talks.OpenAIJSONL,
+		{name: "openai-jsonl", source: conversations.OpenAIJSONL,
 			file: func(units []string) string {
 				line := func(id string, messages []string) string {
 					return fmt.Sprintf(`{"id":%q,"created":1767776400,"messages":[%s]}`+"\n", id, strings.Join(messages, ","))
@@ -181,7 +181,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 				{`{"role":"assistant","content":"<think>?</think>Ida's and mine."}`, spoken + " " + thought},
 			},
 			want: "user: How many boats?\n[attachment: image] | assistant: Two. -- user: Which? | assistant: Ida's and mine."},
-		{name: "gemini, activities", source: talks.Gemini, file: func(units []string) string { return blocks(units...) },
+		{name: "gemini, activities", source: conversations.Gemini, file: func(units []string) string { return blocks(units...) },
 			units: []unit{
 				{`{"header":"Gemini Apps","title":"Prompted How many boats? Attached 1 file.","time":"2026-01-08T09:00:00Z","attachedFiles":[{"name":"a.png"}],"safeHtmlItem":[{"html":"<p>Two.</p>"}]}`,
 					spoken + " " + spoken + " " + attachment},
@@ -190,7 +190,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 				{`{"header":"Gemini Apps","title":"Prompted And now?","time":"2026-01-08T09:03:00Z"}`, unfinished + " empty_talks_left_out"},
 			},
 			want: "user: How many boats?\n[attachment: a.png] | assistant: Two."},
-		{name: "gemini, AI Studio", source: talks.Gemini,
+		{name: "gemini, AI Studio", source: conversations.Gemini,
 			file: func(units []string) string {
 				return `{"createTime":"2026-01-08T09:00:00Z","systemInstruction":{"text":"Be brief."},"chunkedPrompt":{"chunks":[` +
 					strings.Join(units[1:len(units)-1], ",") + `],"pendingInputs":[` + units[len(units)-1] + "]}}"
@@ -235,7 +235,7 @@ func wordsOf(counts string) []string {
 }
 
 // tally are the counts of what was read, by name, without those of nothing and those that are no pieces.
-func tally(t *testing.T, c talks.Counts) map[string]int {
+func tally(t *testing.T, c conversations.Counts) map[string]int {
 	text, err := json.Marshal(c)
 	require.NoError(t, err)
 	fields := map[string]json.RawMessage{}

@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"encoding/json"
@@ -39,13 +39,13 @@ type geminiActivity struct {
 
 // newGeminiList reads activities in order of time, or a conversation of AI Studio.
 func newGeminiList(in io.Reader, name string, zone *time.Location) *list {
-	l := newList(in, func(raw json.RawMessage) (*talk, error) {
+	l := newList(in, func(raw json.RawMessage) (*conversation, error) {
 		var keys map[string]json.RawMessage
 		_ = json.Unmarshal(raw, &keys)
 		if keys["title"] != nil && keys["chunkedPrompt"] == nil || keys["header"] != nil {
-			return geminiTalk(raw, zone)
+			return geminiConversation(raw, zone)
 		}
-		return studioTalk(raw, name, zone)
+		return studioConversation(raw, name, zone)
 	})
 	l.byTime = func(raw json.RawMessage) time.Time {
 		var of struct {
@@ -64,9 +64,9 @@ var asked = regexp.MustCompile(`^(?:Prompted|Asked|Said|Answered|Branched|Sent|D
 // attachedFiles matches the end of a title.
 var attachedFiles = regexp.MustCompile(`\s*Attached (\d+) files?\.\s*$`)
 
-// geminiTalk reads an activity as its own conversation. Activities of other products, and those that are not prompts,
-// such as feedback, are counted.
-func geminiTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
+// geminiConversation reads an activity as its own conversation. Activities of other products, and those that are not
+// prompts, such as feedback, are counted.
+func geminiConversation(raw json.RawMessage, zone *time.Location) (*conversation, error) {
 	var a geminiActivity
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return nil, invalid("is no activity of Gemini: %s", err)
@@ -75,7 +75,7 @@ func geminiTalk(raw json.RawMessage, zone *time.Location) (*talk, error) {
 		return nil, invalid("title: want what was asked, found none: not \"My Activity\" of Google Takeout, or one of another " +
 			"version")
 	}
-	t := newTalk(zone)
+	t := newConversation(zone)
 	at := t.timeOf(a.Time, "time")
 	t.session = "activity"
 	if !at.IsZero() {
@@ -171,8 +171,8 @@ var studioFiles = map[string]string{"driveDocument": "file", "driveImage": "imag
 var studioTools = map[string]bool{"executableCode": true, "functionCall": true, "codeExecutionResult": false,
 	"functionResponse": false}
 
-// studioTalk reads an AI Studio conversation. name is its file's name, because the conversation has no id.
-func studioTalk(raw json.RawMessage, name string, zone *time.Location) (*talk, error) {
+// studioConversation reads an AI Studio conversation. name is its file's name, because the conversation has no id.
+func studioConversation(raw json.RawMessage, name string, zone *time.Location) (*conversation, error) {
 	var p studioPrompt
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return nil, invalid("is no conversation of AI Studio: %s", err)
@@ -181,7 +181,7 @@ func studioTalk(raw json.RawMessage, name string, zone *time.Location) (*talk, e
 		return nil, invalid("chunkedPrompt: missing: want a conversation of AI Studio, or the list of activities of Google " +
 			"Takeout's \"My Activity\" as JSON")
 	}
-	t := newTalk(zone)
+	t := newConversation(zone)
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	t.session = p.ID
 	if t.session == "" {
@@ -205,7 +205,7 @@ func studioTalk(raw json.RawMessage, name string, zone *time.Location) (*talk, e
 	return t, nil
 }
 
-func (t *talk) addStudio(c *studioChunk, keys map[string]json.RawMessage, at time.Time, id string) {
+func (t *conversation) addStudio(c *studioChunk, keys map[string]json.RawMessage, at time.Time, id string) {
 	words := c.Text
 	if words == "" {
 		for _, part := range c.Parts {

@@ -103,14 +103,14 @@ func shapes() []utterance {
 	}
 }
 
-// checkSaid is clause 16.
-func checkSaid(b *bench) {
-	plain := b.say(utterance{name: "a plain turn"}, b.scope("plain", "p"))
+// checkUtterances is clause 16.
+func checkUtterances(b *bench) {
+	plain := b.recordUtterance(utterance{name: "a plain turn"}, b.scope("plain", "p"))
 	b.part("text", "what people write reaches the backend as it was written", func() outcome {
-		return b.sayAll("t", texts(), plain)
+		return b.recordUtterances("t", texts(), plain)
 	})
 	b.part("shapes", "turns of every form are taken: tools, empty messages, long ids, deep metadata",
-		func() outcome { return b.sayAll("s", shapes(), plain) })
+		func() outcome { return b.recordUtterances("s", shapes(), plain) })
 	b.part("times", "turns that come out of order, and turns of one session, are all kept", func() outcome {
 		return b.outOfOrder(plain)
 	})
@@ -130,18 +130,19 @@ type utteranceTurn struct {
 	marker  string
 	receipt *abi.WriteReceipt
 	err     error
-	// carried: the host saw a name of the turn in a native call that is not a read. whole: the whole marker stood in one.
-	carried, whole bool
+	// carried: the host saw a name of the turn in a native call that is not a read. whole: the whole marker stood in
+	// one.
+	carried, markerWhole bool
 	// twice: the marker stood twice in one text. mixed says which role or order the messages had instead of theirs.
-	twice bool
-	mixed string
+	twice        bool
+	orderProblem string
 	// lost are names that were in no such call.
 	lost  []string
 	scope abi.MemoryScope
 }
 
-// say records one turn and looks at what was sent.
-func (b *bench) say(s utterance, scope abi.MemoryScope) *utteranceTurn {
+// recordUtterance records one turn and looks at what was sent.
+func (b *bench) recordUtterance(s utterance, scope abi.MemoryScope) *utteranceTurn {
 	d := &utteranceTurn{utterance: s, names: []string{b.kit.names.name(), b.kit.names.name()}, scope: scope}
 	told := b.kit.target.Probe.Wordings[0](d.names[0])
 	if s.text != "" {
@@ -161,15 +162,15 @@ func (b *bench) say(s utterance, scope abi.MemoryScope) *utteranceTurn {
 	}
 	mark := b.wire.mark()
 	d.receipt, d.err = b.record(b.ctx, e)
-	sent := answered(changes(b.wire.since(mark)))
-	d.look(sent)
+	sent := answeredCalls(changes(b.wire.since(mark)))
+	d.compareWithCalls(sent)
 	return d
 }
 
-// look compares a turn with the native calls.
-func (d *utteranceTurn) look(sent []exchange) {
+// compareWithCalls compares a turn with the native calls.
+func (d *utteranceTurn) compareWithCalls(sent []exchange) {
 	for _, name := range d.names {
-		if carried(sent, name) {
+		if anyCarries(sent, name) {
 			d.carried = true
 		} else {
 			d.lost = append(d.lost, name)
@@ -177,22 +178,22 @@ func (d *utteranceTurn) look(sent []exchange) {
 	}
 	for _, x := range sent {
 		body := bodyValue(x.call.Body)
-		d.whole = d.whole || holdsText(body, d.marker)
+		d.markerWhole = d.markerWhole || holdsText(body, d.marker)
 		d.twice = d.twice || d.marker != "" && anywhere(body, func(v any) bool {
 			s, ok := v.(string)
 			return ok && strings.Count(s, d.marker) > 1
 		})
 	}
-	d.mixed = mixed(sent, d.names)
+	d.orderProblem = orderProblem(sent, d.names)
 	// A long text may go in pieces.
 	if d.large && len(d.marker) > 200 {
-		d.whole = holdsIn(sent, d.marker[:99]) && holdsIn(sent, d.marker[len(d.marker)-99:]) && !carried(sent, "\ufffd")
+		d.markerWhole = holdsIn(sent, d.marker[:99]) && holdsIn(sent, d.marker[len(d.marker)-99:]) && !anyCarries(sent, "\ufffd")
 	}
 }
 
-// mixed compares the roles and order of a turn with what was sent: names[0] is in the user's text, names[1] in the
-// assistant's. It returns "" if they agree, or if what was sent does not show them.
-func mixed(sent []exchange, names []string) string {
+// orderProblem compares the roles and order of a turn with what was sent: names[0] is in the user's text, names[1] in
+// the assistant's. It returns "" if they agree, or if what was sent does not show them.
+func orderProblem(sent []exchange, names []string) string {
 	if len(names) < 2 {
 		return ""
 	}
@@ -246,16 +247,16 @@ func holdsIn(sent []exchange, text string) bool {
 
 // holdsText reports whether a value contains a text, also in JSON inside one of its strings.
 func holdsText(value any, text string) bool {
-	return within(value, func(v any) bool { s, ok := v.(string); return ok && strings.Contains(s, text) })
+	return anywhereInside(value, func(v any) bool { s, ok := v.(string); return ok && strings.Contains(s, text) })
 }
 
-// sayAll records each turn in a separate scope.
-func (b *bench) sayAll(run string, list []utterance, plain *utteranceTurn) outcome {
+// recordUtterances records each turn in a separate scope.
+func (b *bench) recordUtterances(run string, list []utterance, plain *utteranceTurn) outcome {
 	if plain.err != nil {
 		return refused("record_event of a plain turn", plain.err)
 	}
 	done := make([]*utteranceTurn, len(list))
-	parallel(len(list), 4, func(i int) { done[i] = b.say(list[i], b.scope(run+fmt.Sprint(i), "p")) })
+	parallel(len(list), 4, func(i int) { done[i] = b.recordUtterance(list[i], b.scope(run+fmt.Sprint(i), "p")) })
 	for _, d := range done {
 		if o := b.judge(d, plain); o != nil {
 			return *o
@@ -286,16 +287,16 @@ func (b *bench) judge(d, plain *utteranceTurn) *outcome {
 		return bad("not_retained, and a plain turn is retained")
 	case plain.carried && len(d.lost) > 0:
 		return bad("%s, and %q is in no native call that the host saw, as a plain turn is", d.receipt.Status, d.lost[0])
-	case plain.carried && d.text != "" && !d.whole:
+	case plain.carried && d.text != "" && !d.markerWhole:
 		return bad("%s, and the text is not in the native calls as it was written", d.receipt.Status)
 	case d.twice:
 		return bad("%s, and a text of the native calls has it twice", d.receipt.Status)
-	case d.spoken && d.mixed != "":
-		return bad("%s, and %s", d.receipt.Status, d.mixed)
+	case d.spoken && d.orderProblem != "":
+		return bad("%s, and %s", d.receipt.Status, d.orderProblem)
 	case plain.carried:
 		return nil
 	}
-	return b.kept(d)
+	return b.checkStateHasTurn(d)
 }
 
 // smallest names the turn for people, with its text.
@@ -306,8 +307,8 @@ func (d *utteranceTurn) smallest() string {
 	return fmt.Sprintf("%s %s", d.name, short(fmt.Sprintf("%q", d.text), 80))
 }
 
-// kept looks for a turn that was not seen to leave: the provider keeps it in the host's state.
-func (b *bench) kept(d *utteranceTurn) *outcome {
+// checkStateHasTurn looks for a turn that was not seen to leave: the provider keeps it in the host's state.
+func (b *bench) checkStateHasTurn(d *utteranceTurn) *outcome {
 	if o := b.wait(d.scope); o != nil {
 		return o
 	}
@@ -327,15 +328,15 @@ func (b *bench) kept(d *utteranceTurn) *outcome {
 		s, ok := v.(string)
 		return ok && strings.Contains(strings.Join(strings.Fields(s), " "), strings.Join(strings.Fields(d.marker), " "))
 	}
-	if shownWhole(raw, d.names[0]) && !holdsText(raw, d.marker) && !anywhere(raw, oneLine) {
+	if hasWholeMarker(raw, d.names[0]) && !holdsText(raw, d.marker) && !anywhere(raw, oneLine) {
 		o := failed("%s: the text is kept, and not as it was written", d.smallest())
 		return &o
 	}
 	return nil
 }
 
-// shownWhole reports whether a text of raw has a name twice, as a marker has it.
-func shownWhole(raw any, name string) bool {
+// hasWholeMarker reports whether a text of raw has a name twice, as a marker has it.
+func hasWholeMarker(raw any, name string) bool {
 	return anywhere(raw, func(v any) bool {
 		s, ok := v.(string)
 		return ok && strings.Count(s, name) >= 3
@@ -349,7 +350,7 @@ func (b *bench) outOfOrder(plain *utteranceTurn) outcome {
 	}
 	s, session := b.scope("times", "p"), b.session()
 	for i, back := range []time.Duration{0, 48 * time.Hour, 24 * time.Hour, 24 * time.Hour} {
-		d := b.say(utterance{name: fmt.Sprintf("turn %d of a session, %v earlier than the first", i+1, back),
+		d := b.recordUtterance(utterance{name: fmt.Sprintf("turn %d of a session, %v earlier than the first", i+1, back),
 			edit: func(e *abi.MemoryEvent, _ string) {
 				at, _ := time.Parse(time.RFC3339, e.Timestamp)
 				e.Timestamp, e.SessionID = at.Add(-back).Format(time.RFC3339), session
@@ -364,14 +365,15 @@ func (b *bench) outOfOrder(plain *utteranceTurn) outcome {
 	return passed("4 turns")
 }
 
-// findsAll wants each name to be found by the usual question or by its own words, where a plain turn is found so.
+// findsAll requires that each name is found by the usual question or by its own words, if a plain turn is found that
+// way.
 func (b *bench) findsAll(s abi.MemoryScope, plain *utteranceTurn, names ...string) *outcome {
 	if plain.receipt.Status == abi.StatusNotRetained || !b.foundBy(plain.scope, plain.names[0]) {
 		return nil
 	}
 	for _, name := range names {
 		if !b.foundBy(s, name) {
-			o := failed("%s was recorded in %s, and is not found by its own words", name, where(s))
+			o := failed("%s was recorded in %s, and is not found by its own words", name, scopeName(s))
 			return &o
 		}
 	}
@@ -411,7 +413,7 @@ func (b *bench) wholeBatch(plain *utteranceTurn) outcome {
 	if err != nil {
 		return refused("record_events", err)
 	}
-	sent := answered(changes(b.wire.since(mark)))
+	sent := answeredCalls(changes(b.wire.since(mark)))
 	for i, r := range out.Receipts {
 		switch {
 		case r.Error != nil:
@@ -420,7 +422,7 @@ func (b *bench) wholeBatch(plain *utteranceTurn) outcome {
 			return failed("receipt %d of a batch is of event %q, want %q", i+1, r.Receipt.EventID, batch.Events[i].EventID)
 		case r.Receipt.Status == abi.StatusNotRetained && plain.receipt.Status != abi.StatusNotRetained:
 			return failed("event %d of a batch of %d is not_retained, and a single turn is retained", i+1, size)
-		case plain.carried && !carried(sent, names[i]):
+		case plain.carried && !anyCarries(sent, names[i]):
 			return failed("event %d of a batch of %d is %s, and the host saw it in no native call", i+1, size,
 				r.Receipt.Status)
 		}
@@ -454,7 +456,7 @@ func (b *bench) badEvent(plain *utteranceTurn) outcome {
 		return refused("record_event of a plain turn", plain.err)
 	}
 	if !plain.carried {
-		return aside("no native call carries a turn: the backend can refuse none")
+		return notChecked("no native call carries a turn: the backend can refuse none")
 	}
 	s := b.scope("bad", "p")
 	batch, names := &abi.EventBatch{}, make([]string, 3)
@@ -476,10 +478,10 @@ func (b *bench) badEvent(plain *utteranceTurn) outcome {
 	case err != nil:
 		return refused("record_events with an event that the backend refuses", err)
 	case refuse.hits == 0:
-		return aside("the refused event left in no native call of its own")
+		return notChecked("the refused event left in no native call of its own")
 	}
 	for i, r := range out.Receipts {
-		taken := carried(answered(sent), names[i])
+		taken := anyCarries(answeredCalls(sent), names[i])
 		switch {
 		case r.Error == nil && !taken && (r.Receipt.Status == abi.StatusCommitted || r.Receipt.Status == abi.StatusQueued):
 			return failed("event %d of a batch of 3 was refused with 422 by the backend, and its receipt says %s", i+1,

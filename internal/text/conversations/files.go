@@ -1,4 +1,4 @@
-package talks
+package conversations
 
 import (
 	"archive/zip"
@@ -37,9 +37,9 @@ type file struct {
 	open func() (io.ReadCloser, error)
 }
 
-// mayHoldTalks reports whether a file in a folder or an archive may belong to the source, judging by its name. name has
-// slashes.
-func mayHoldTalks(source Source, name string) bool {
+// mayHoldConversations reports whether a file in a folder or an archive may belong to the source, judging by its name.
+// name has slashes.
+func mayHoldConversations(source Source, name string) bool {
 	base := path.Base(name)
 	ext := strings.ToLower(path.Ext(base))
 	switch source {
@@ -51,8 +51,8 @@ func mayHoldTalks(source Source, name string) bool {
 	return ext == ".jsonl"
 }
 
-// holdsTalks examines a file if its name is not enough to decide.
-func holdsTalks(source Source, f file) bool {
+// holdsConversations examines a file if its name is not enough to decide.
+func holdsConversations(source Source, f file) bool {
 	if source != Gemini {
 		return true
 	}
@@ -137,7 +137,7 @@ func findInFolder(source Source, root string) (found []file, derived []string, e
 		case !d.Type().IsRegular():
 		case isDerived(filepath.ToSlash(name)):
 			derived = append(derived, name)
-		case mayHoldTalks(source, filepath.ToSlash(name)) && holdsTalks(source, plain(name)):
+		case mayHoldConversations(source, filepath.ToSlash(name)) && holdsConversations(source, plain(name)):
 			found = append(found, plain(name))
 		}
 		return nil
@@ -166,11 +166,11 @@ func findInArchive(source Source, name string) (found []file, derived []string, 
 		case entry.FileInfo().IsDir(), strings.HasSuffix(inside, "/"):
 		case isDerived(inside):
 			derived = append(derived, at)
-		case !mayHoldTalks(source, inside):
+		case !mayHoldConversations(source, inside):
 		case entry.Flags&encrypted != 0:
 			return nil, nil, invalid("%s: is encrypted; unpack it with its password first", at)
 		default:
-			if f := (file{at, open}); holdsTalks(source, f) {
+			if f := (file{at, open}); holdsConversations(source, f) {
 				found = append(found, f)
 			}
 		}
@@ -289,7 +289,7 @@ func (u *archiveEntry) Close() error { return errors.Join(u.in.Close(), u.archiv
 type list struct {
 	in     *limitedReader
 	decode *json.Decoder
-	parse  func(json.RawMessage) (*talk, error)
+	parse  func(json.RawMessage) (*conversation, error)
 	// byTime, if set, returns the time of an element: the list is then read in order of time.
 	byTime func(json.RawMessage) time.Time
 	sorted []json.RawMessage
@@ -297,12 +297,12 @@ type list struct {
 	single bool
 }
 
-func newList(in io.Reader, parse func(json.RawMessage) (*talk, error)) *list {
+func newList(in io.Reader, parse func(json.RawMessage) (*conversation, error)) *list {
 	b := &limitedReader{in: bufio.NewReaderSize(in, 64<<10)}
 	return &list{in: b, decode: json.NewDecoder(b), parse: parse}
 }
 
-func (l *list) next() (*talk, error) {
+func (l *list) next() (*conversation, error) {
 	raw, err := l.element()
 	if err != nil {
 		return nil, err

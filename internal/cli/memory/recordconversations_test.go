@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
 // TestAnInterruptWhileReadingSaysWhatWasRead: an export may take a minute, and nothing of it is sent before its end.
@@ -22,7 +22,7 @@ func TestAnInterruptWhileReadingSaysWhatWasRead(t *testing.T) {
 	a := &commands{cli.New(cli.System{Stdout: &out, Stderr: &out, Notify: func() <-chan os.Signal { return nil }})}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := a.checkTalks(ctx, talks.ClaudeCode, []string{log}, talks.Options{}, false)
+	_, _, err := a.checkConversations(ctx, conversations.ClaudeCode, []string{log}, conversations.Options{}, false)
 	require.ErrorIs(t, err, cli.ErrInterrupted)
 	require.Contains(t, out.String(), "read until then: 0 conversations in 0 files: 0 events, 0 messages; nothing was sent")
 

@@ -11,13 +11,13 @@ import (
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/host/report"
 	"github.com/memhost/memhost/internal/cli"
+	"github.com/memhost/memhost/internal/text/conversations"
 	"github.com/memhost/memhost/internal/text/convert"
-	"github.com/memhost/memhost/internal/text/talks"
 )
 
-// recordTalks records conversations that services exported or programs logged. It reads everything before it sends
-// anything.
-func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []string) error {
+// recordConversations records conversations that services exported or programs logged. It reads everything before it
+// sends anything.
+func (a *commands) recordConversations(ctx context.Context, f *recordFlags, args []string) error {
 	switch {
 	case len(args) == 0:
 		return cli.UsageError("record --from: want files, folders or zip archives", "")
@@ -26,7 +26,7 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 	case f.format != string(convert.FormatAuto):
 		return cli.UsageError("--format: not with --from, which says the form", "")
 	}
-	var o talks.Options
+	var o conversations.Options
 	var err error
 	if o.Options, err = f.options(a); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 	if o.Zone, err = zoneOf(f.zone); err != nil {
 		return err
 	}
-	counts, bad, err := a.checkTalks(ctx, talks.Source(f.from), args, o, f.keepGoing)
+	counts, bad, err := a.checkConversations(ctx, conversations.Source(f.from), args, o, f.keepGoing)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 		return a.reportDryRun(counts, bad)
 	}
 	if !a.Out.JSON {
-		a.Out.Print("%s\n", talksText(counts))
+		a.Out.Print("%s\n", conversationsText(counts))
 	}
 	soft, hard, stop := a.InTwoStages(ctx)
 	defer stop()
@@ -54,19 +54,19 @@ func (a *commands) recordTalks(ctx context.Context, f *recordFlags, args []strin
 	if o.Known, err = knownIDs(soft, d, f.Scope()); err != nil {
 		return err
 	}
-	reader, err := talks.Open(talks.Source(f.from), args, o)
+	reader, err := conversations.Open(conversations.Source(f.from), args, o)
 	if err != nil {
 		return err
 	}
 	r := &Recorder{Slot: d, Batch: BatchSize(hard, d), Retries: f.retries, keepGoing: f.keepGoing, Sleep: a.Sleep,
 		Out: a.Out, Progress: a.Out.Progress(counts.Events, "recording"), Sum: NewSummary()}
-	r.Sum.Talks = &counts
+	r.Sum.Conversations = &counts
 	began := a.Now()
 	stopped := r.Run(soft, hard, reader)
 	r.Progress.Finish()
 	r.Sum.addKnown(reader.Counts())
 	r.Sum.Seconds = a.Now().Sub(began).Seconds()
-	r.Sum.Slot = d.Whose(hard)
+	r.Sum.Slot = d.Owner(hard)
 	return a.reportRecord(hard, d, &r.Sum, stopped)
 }
 
@@ -89,12 +89,12 @@ func zoneOf(name string) (*time.Location, error) {
 }
 
 // knownIDs returns the ids of the events that the slot has for a scope. If the slot cannot list them there are none.
-func knownIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (*talks.KnownIDs, error) {
+func knownIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) (*conversations.KnownIDs, error) {
 	ids, err := listedIDs(ctx, d, scope)
 	if err != nil || ids == nil {
 		return nil, err
 	}
-	return talks.NewKnownIDs(ids), nil
+	return conversations.NewKnownIDs(ids), nil
 }
 
 // listedIDs lists the ids of the events that the slot has of a scope, nil if it cannot list them.
@@ -106,24 +106,24 @@ func listedIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) ([]strin
 	return report.EventIDs(ctx, lister, scope)
 }
 
-// checkTalks reads and counts everything. bad explains which talks cannot be read; they may be skipped.
+// checkConversations reads and counts everything. bad explains which talks cannot be read; they may be skipped.
 //
 // Errors: invalid_argument with the talks that cannot be read, unless they may be skipped; ErrInterrupted, after a line
 // about what was read.
-func (a *commands) checkTalks(ctx context.Context, source talks.Source, args []string, o talks.Options, keepGoing bool) (
-	_ talks.Counts, bad []string, err error) {
+func (a *commands) checkConversations(ctx context.Context, source conversations.Source, args []string, o conversations.Options, keepGoing bool) (
+	_ conversations.Counts, bad []string, err error) {
 	ctx, stop := a.UntilInterrupted(ctx)
 	defer stop()
-	r, err := talks.Open(source, args, o)
+	r, err := conversations.Open(source, args, o)
 	if err != nil {
-		return talks.Counts{}, nil, err
+		return conversations.Counts{}, nil, err
 	}
 	defer func() { _ = r.Close() }()
 	hint := ""
 	for {
 		if ctx.Err() != nil {
-			a.Out.Note("read until then: %s; nothing was sent", cli.FirstLine(talksText(r.Counts())))
-			return talks.Counts{}, nil, cli.ErrInterrupted
+			a.Out.Note("read until then: %s; nothing was sent", cli.FirstLine(conversationsText(r.Counts())))
+			return conversations.Counts{}, nil, cli.ErrInterrupted
 		}
 		_, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -134,7 +134,7 @@ func (a *commands) checkTalks(ctx context.Context, source talks.Source, args []s
 		}
 		var one *convert.LineError
 		if !errors.As(err, &one) {
-			return talks.Counts{}, nil, err
+			return conversations.Counts{}, nil, err
 		}
 		bad = append(bad, one.Err.Message)
 		if hint == "" {
@@ -146,23 +146,23 @@ func (a *commands) checkTalks(ctx context.Context, source talks.Source, args []s
 		if hint != "" {
 			rest = hint + "\n        " + rest
 		}
-		return talks.Counts{}, nil, cli.UsageError(strings.Join(bad[:min(len(bad), maxBadLines)], "\n"), rest)
+		return conversations.Counts{}, nil, cli.UsageError(strings.Join(bad[:min(len(bad), maxBadLines)], "\n"), rest)
 	}
 	return r.Counts(), bad, nil
 }
 
-func (a *commands) reportDryRun(counts talks.Counts, bad []string) error {
+func (a *commands) reportDryRun(counts conversations.Counts, bad []string) error {
 	if a.Out.JSON {
 		err := a.Out.Object(struct {
-			DryRun bool         `json:"dry_run"`
-			Talks  talks.Counts `json:"talks"`
-			Bad    int          `json:"cannot_be_read"`
+			DryRun bool                 `json:"dry_run"`
+			Talks  conversations.Counts `json:"talks"`
+			Bad    int                  `json:"cannot_be_read"`
 		}{true, counts, len(bad)})
 		if err != nil {
 			return err
 		}
 	} else {
-		a.Out.Print("%s\n", talksText(counts))
+		a.Out.Print("%s\n", conversationsText(counts))
 		if len(bad) > 0 {
 			a.Out.Print("left out, since it cannot be read: %d\n", len(bad))
 		}
@@ -177,9 +177,9 @@ func (a *commands) reportDryRun(counts talks.Counts, bad []string) error {
 	return nil
 }
 
-// talksText describes what was found, its period, and what is left out.
-func talksText(c talks.Counts) string {
-	text := fmt.Sprintf("%s in %s: %s, %s", cli.Count(c.Talks, "conversation"), cli.Count(c.Files, "file"), cli.Count(c.Events, "event"),
+// conversationsText describes what was found, its period, and what is left out.
+func conversationsText(c conversations.Counts) string {
+	text := fmt.Sprintf("%s in %s: %s, %s", cli.Count(c.Conversations, "conversation"), cli.Count(c.Files, "file"), cli.Count(c.Events, "event"),
 		cli.Count(c.Messages, "message"))
 	if c.Events > 0 {
 		text += fmt.Sprintf(", %s to %s", c.First.UTC().Format(time.DateOnly), c.Last.UTC().Format(time.DateOnly))

@@ -33,9 +33,9 @@ type disturbance struct {
 	spoil func(body []byte) ([]byte, bool)
 }
 
-// moods are answers of proxies, of models whose output a backend passes on, and of future versions. None of them is a
-// success of the backend.
-func moods() []disturbance {
+// disturbances are answers of proxies, of models whose output a backend passes on, and of future versions. None of them
+// is a success of the backend.
+func disturbances() []disturbance {
 	always := func(text string) func([]byte) ([]byte, bool) {
 		return func([]byte) ([]byte, bool) { return []byte(text), true }
 	}
@@ -46,7 +46,7 @@ func moods() []disturbance {
 				return nil, false
 			}
 			hits := 0
-			out, _ := json.Marshal(replaced(v, change, &hits))
+			out, _ := json.Marshal(replaceMatches(v, change, &hits))
 			return out, hits > 0
 		}
 	}
@@ -81,8 +81,8 @@ func moods() []disturbance {
 	}
 }
 
-// replaced applies change to a value wherever it matches, outermost first.
-func replaced(v any, change func(any) (any, bool), hits *int) any {
+// replaceMatches applies change to a value wherever it matches, outermost first.
+func replaceMatches(v any, change func(any) (any, bool), hits *int) any {
 	if to, applies := change(v); applies {
 		*hits++
 		return to
@@ -90,11 +90,11 @@ func replaced(v any, change func(any) (any, bool), hits *int) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key := range v {
-			v[key] = replaced(v[key], change, hits)
+			v[key] = replaceMatches(v[key], change, hits)
 		}
 	case []any:
 		for i := range v {
-			v[i] = replaced(v[i], change, hits)
+			v[i] = replaceMatches(v[i], change, hits)
 		}
 	}
 	return v
@@ -170,27 +170,27 @@ func TestNoDamagedAnswerIsTakenForNothing(t *testing.T) {
 					routes = append(routes, io.Route)
 				}
 			}
-			for i, m := range moods() {
+			for i, m := range disturbances() {
 				for _, route := range routes {
-					s.in(m, abi.OpRetrieve, route, func() {
+					s.whileDisturbed(m, abi.OpRetrieve, route, func() {
 						if r := s.retrieve(); r != nil && s.hits > 0 && (r.Trace.ResultState == abi.ResultEmpty ||
 							r.Trace.ResultState == abi.ResultResults && len(r.Trace.Warnings) == 0) {
 							t.Errorf("%s of %q: %s %q", m.name, route, r.Trace.ResultState, r.FormattedContext)
 						}
 					})
 				}
-				s.in(m, abi.OpRecordEvent, "", func() {
+				s.whileDisturbed(m, abi.OpRecordEvent, "", func() {
 					if r := s.record(fmt.Sprint("e", i+1)); r != nil && r.Status == abi.StatusNotRetained {
 						t.Errorf("record_event, %s: not_retained %v", m.name, r.Warnings)
 					}
 				})
-				s.in(m, abi.OpReadiness, "", func() {
+				s.whileDisturbed(m, abi.OpReadiness, "", func() {
 					if r := s.ready(); r != nil && len(r.EventIDs.Empty)+len(r.EventIDs.Lost)+len(r.EventIDs.Failed) > 0 {
 						t.Errorf("readiness, %s: %+v %v", m.name, r.EventIDs, r.Warnings)
 					}
 				})
 				before := s.inventory()
-				s.in(m, abi.OpInventory, "", func() {
+				s.whileDisturbed(m, abi.OpInventory, "", func() {
 					if after := s.inventory(); after != nil && after.Complete && items(after) < items(before) {
 						t.Errorf("inventory, %s: %v, and was %v", m.name, after.Kinds, before.Kinds)
 					}
@@ -200,9 +200,9 @@ func TestNoDamagedAnswerIsTakenForNothing(t *testing.T) {
 	}
 }
 
-// TestSpeakersWithOddNamesAreTold: a name that looks like a separator, a role, a tag or another speaker stays that
-// name, a line end does not start a line, and a blank name is no name.
-func TestSpeakersWithOddNamesAreTold(t *testing.T) {
+// TestSpeakersWithUnusualNamesAreKept: a name that looks like a separator, a role, a tag or another speaker is kept as it
+// is, a line end in it does not start a line, and a blank name is ignored.
+func TestSpeakersWithUnusualNamesAreKept(t *testing.T) {
 	names := []string{"Ann: Bob", "Zoë\nuser", "user", "assistant", "*", "speaker-x", " \t", "Ann Bob", "ann bob",
 		"Ann_20Bob", strings.Repeat("n", 100), "a/b=c", `"q"`, "مريم"}
 	for _, b := range backendsOfAll() {
@@ -240,27 +240,27 @@ func TestSpeakersWithOddNamesAreTold(t *testing.T) {
 
 // badBackend is a slot whose backend is disturbed.
 type badBackend struct {
-	t         *testing.T
-	slot      *host.Slot
-	mood      *disturbance
-	op, route string
-	hits      int
+	t           *testing.T
+	slot        *host.Slot
+	disturbance *disturbance
+	op, route   string
+	hits        int
 }
 
-// in runs do while the answers to an operation's calls, of one route or of all, are disturbed.
-func (s *badBackend) in(m disturbance, op, route string, do func()) {
-	s.mood, s.op, s.route, s.hits = &m, op, route, 0
+// whileDisturbed runs do while the answers to an operation's calls, of one route or of all, are disturbed.
+func (s *badBackend) whileDisturbed(m disturbance, op, route string, do func()) {
+	s.disturbance, s.op, s.route, s.hits = &m, op, route, 0
 	do()
-	s.mood = nil
+	s.disturbance = nil
 }
 
 func (s *badBackend) intercept(ctx context.Context, call host.NativeCall, next func(context.Context) (host.NativeAnswer, error)) (host.NativeAnswer, error) {
 	answer, err := next(ctx)
-	if s.mood == nil || err != nil || answer.Status < 200 || answer.Status > 299 || call.Operation != s.op ||
+	if s.disturbance == nil || err != nil || answer.Status < 200 || answer.Status > 299 || call.Operation != s.op ||
 		s.route != "" && call.Route != s.route {
 		return answer, err
 	}
-	if body, applies := s.mood.spoil(bytes.TrimSpace(answer.Body)); applies {
+	if body, applies := s.disturbance.spoil(bytes.TrimSpace(answer.Body)); applies {
 		s.hits++
 		answer.Body = body
 	}
@@ -272,11 +272,11 @@ func (s *badBackend) fine(err error) bool {
 	if err == nil {
 		return true
 	}
-	if s.mood == nil {
+	if s.disturbance == nil {
 		require.NoError(s.t, err)
 	}
 	assert.Contains(s.t, []abi.Code{abi.CodeBackend, abi.CodeUnavailable, abi.CodeIsolationBreach}, abi.CodeOf(err),
-		"%s in %s: %v", s.mood.name, s.op, err)
+		"%s in %s: %v", s.disturbance.name, s.op, err)
 	return false
 }
 

@@ -1,8 +1,8 @@
-// Package talks reads conversations with chat services and coding agents, from the services' exports and the agents'
-// logs, and converts them to events.
+// Package conversations reads conversations with chat services and coding agents, from the services' exports and the
+// agents' logs, and converts them to events.
 //
 // Most callers need Open and Reader.Next. It keeps what a person and an assistant said to each other, as decided by
-// package said. Everything else is skipped and counted: tool calls and their outputs, a model's thoughts, what a
+// package transcript. Everything else is skipped and counted: tool calls and their outputs, a model's thoughts, what a
 // program inserted into the person's messages (instructions, context, reminders), messages of other sessions, branches
 // that an edit or a new answer replaced, conversations of sub-agents, what looks like a credential, and what this
 // version does not know. An attachment is named in the text, as in "[attachment: plan.pdf]".
@@ -11,9 +11,9 @@
 // duplicates, even if a later version reads it differently. The last turn of a conversation is held back until it has
 // been answered.
 //
-// Reading order: talks.go (the reader), talk.go (one conversation), times.go, credential.go, files.go (files, folders
-// and archives), then a file for each source. earlier.go knows the ids of older builds.
-package talks
+// Reading order: conversations.go (the reader), conversation.go (one conversation), times.go, credential.go, files.go
+// (files, folders and archives), then a file for each source. earlier.go knows the ids of older builds.
+package conversations
 
 import (
 	"crypto/sha256"
@@ -57,10 +57,10 @@ func Sources() []Source { return []Source{ChatGPT, Claude, ClaudeCode, Codex, Op
 // Counts are what was read, and what was left out.
 type Counts struct {
 	// Files is the number of opened files.
-	Files    int `json:"files"`
-	Talks    int `json:"talks"`
-	Events   int `json:"events"`
-	Messages int `json:"messages"`
+	Files         int `json:"files"`
+	Conversations int `json:"talks"`
+	Events        int `json:"events"`
+	Messages      int `json:"messages"`
 	// Attachments are named in the text; their content is not recorded.
 	Attachments int `json:"attachments_named"`
 	// Credentials were replaced by "[credential left out]".
@@ -71,8 +71,8 @@ type Counts struct {
 	Instructions int `json:"instructions_left_out"`
 	// Replaced are messages on branches that an edit or a new answer replaced.
 	Replaced int `json:"replaced_messages_left_out"`
-	// SideTalks are messages between an agent and its sub-agents.
-	SideTalks int `json:"sub_agent_messages_left_out"`
+	// SideConversations are messages between an agent and its sub-agents.
+	SideConversations int `json:"sub_agent_messages_left_out"`
 	// Repeated are messages that another file of the same command contains.
 	Repeated int `json:"repeated_messages_left_out"`
 	// Others are messages of other sessions, agents and channels; AnswersToOthers are the assistant's answers to them.
@@ -106,21 +106,21 @@ type Counts struct {
 
 // Reader reads conversations from files, one event at a time.
 type Reader struct {
-	source   Source
-	options  Options
-	files    []file
-	opened   int     // files before the current one
-	problems []error // of the conversation that was read last
-	current  talkReader
-	close    func() error
-	name     string
-	talk     int // of the current file, from 1
-	ready    []convert.Item
-	seen     map[string]bool     // ids of events, and keys of recorded messages, over all files
-	said     map[string][]string // see codexLog
-	openai   *openaiLog
-	talks    map[string]bool // sessions that were counted
-	counts   Counts
+	source        Source
+	options       Options
+	files         []file
+	opened        int     // files before the current one
+	problems      []error // of the conversation that was read last
+	current       conversationReader
+	close         func() error
+	name          string
+	conversation  int // of the current file, from 1
+	ready         []convert.Item
+	seen          map[string]bool     // ids of events, and keys of recorded messages, over all files
+	said          map[string][]string // see codexLog
+	openai        *openaiLog
+	conversations map[string]bool // sessions that were counted
+	counts        Counts
 }
 
 // Options say how to read conversations. Scope, Start and Step of the embedded options apply; the session id comes from
@@ -156,13 +156,13 @@ func NewKnownIDs(ids []string) *KnownIDs {
 	return k
 }
 
-// talkReader reads the conversations in one file.
-type talkReader interface {
+// conversationReader reads the conversations in one file.
+type conversationReader interface {
 	// next returns the next conversation.
 	//
 	// Errors: io.EOF after the last one; *abi.Error and *badLine for an unreadable conversation, after which the next
 	// one can be read; *brokenError for a file that cannot be read any further.
-	next() (*talk, error)
+	next() (*conversation, error)
 }
 
 // brokenError means that the rest of a file is unreadable.
@@ -190,7 +190,7 @@ func Open(source Source, paths []string, o Options) (*Reader, error) {
 			WithHint("want " + Names())
 	}
 	r := &Reader{source: source, options: o, seen: map[string]bool{}, said: map[string][]string{},
-		talks: map[string]bool{}}
+		conversations: map[string]bool{}}
 	r.counts = newCounts()
 	for _, path := range paths {
 		found, derived, err := find(source, path)
@@ -257,7 +257,7 @@ func (r *Reader) Next() (convert.Item, error) {
 				return convert.Item{}, r.wrong(err)
 			}
 		}
-		r.talk++
+		r.conversation++
 		t, err := r.current.next()
 		if errors.Is(err, io.EOF) {
 			if requests, ok := r.current.(*openaiLines); ok {
@@ -292,7 +292,7 @@ func (r *Reader) Next() (convert.Item, error) {
 func (r *Reader) openNext() error {
 	next := r.files[0]
 	r.files = r.files[1:]
-	r.name, r.talk = next.name, 0
+	r.name, r.conversation = next.name, 0
 	in, err := next.open()
 	if err != nil {
 		r.opened++
@@ -303,9 +303,9 @@ func (r *Reader) openNext() error {
 	zone := r.options.Zone
 	switch r.source {
 	case ChatGPT:
-		r.current = newList(in, func(raw json.RawMessage) (*talk, error) { return chatgptTalk(raw, zone) })
+		r.current = newList(in, func(raw json.RawMessage) (*conversation, error) { return chatgptConversation(raw, zone) })
 	case Claude:
-		r.current = newList(in, func(raw json.RawMessage) (*talk, error) { return claudeTalk(raw, zone) })
+		r.current = newList(in, func(raw json.RawMessage) (*conversation, error) { return claudeConversation(raw, zone) })
 	case ClaudeCode:
 		r.current = &claudeCodeLog{in: newLines(in), zone: zone, seen: r.seen}
 	case Codex:
@@ -327,7 +327,7 @@ func (r *Reader) wrong(err error) error {
 	}
 	e := *abi.AsError(err)
 	if _, exports := r.current.(*list); exports {
-		e.Message = fmt.Sprintf("conversation %d: %s", r.talk, e.Message)
+		e.Message = fmt.Sprintf("conversation %d: %s", r.conversation, e.Message)
 	} else if requests, ok := r.current.(*openaiLines); ok && !strings.HasPrefix(e.Message, "line ") {
 		e.Message = fmt.Sprintf("line %d: %s", requests.in.number, e.Message)
 	}
@@ -338,11 +338,11 @@ func (r *Reader) wrong(err error) error {
 	if errors.As(err, &rest) {
 		_ = r.Close()
 	}
-	return &convert.LineError{Line: max(r.talk, 1), Err: &e}
+	return &convert.LineError{Line: max(r.conversation, 1), Err: &e}
 }
 
 // events converts a conversation to events and counts it.
-func (r *Reader) events(t *talk) ([]convert.Item, error) {
+func (r *Reader) events(t *conversation) ([]convert.Item, error) {
 	if t.problem != nil {
 		return nil, t.problem
 	}
@@ -363,7 +363,7 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 		list[i] = convert.ParsedMessage{Role: m.role, Text: m.text, At: m.at, Joins: m.joins}
 	}
 	metadata := map[string]abi.Raw{"imported_from": abi.Raw(`"` + string(r.source) + `"`)}
-	items, err := convert.Events(r.options.Options, sessionID(r.source, t.session), list, metadata, r.talk)
+	items, err := convert.Events(r.options.Options, sessionID(r.source, t.session), list, metadata, r.conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -406,17 +406,17 @@ func (r *Reader) events(t *talk) ([]convert.Item, error) {
 		}
 	}
 	if key := sessionID(r.source, t.session); len(items) > 0 {
-		if !r.talks[key] {
-			r.counts.Talks++
+		if !r.conversations[key] {
+			r.counts.Conversations++
 		}
-		r.talks[key] = true
+		r.conversations[key] = true
 		r.counts.Events += len(items)
 	}
 	return items, nil
 }
 
 // nameEarlier sets the messages' old ids, if the slot may have such ids.
-func (r *Reader) nameEarlier(t *talk) {
+func (r *Reader) nameEarlier(t *conversation) {
 	if r.options.Known == nil || len(r.options.Known.all) == 0 {
 		return
 	}
@@ -524,7 +524,7 @@ func (c *Counts) add(t *Counts) {
 	c.Thoughts += t.Thoughts
 	c.Instructions += t.Instructions
 	c.Replaced += t.Replaced
-	c.SideTalks += t.SideTalks
+	c.SideConversations += t.SideConversations
 	c.Repeated += t.Repeated
 	c.Unfinished += t.Unfinished
 	c.Others += t.Others
