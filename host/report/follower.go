@@ -2,12 +2,12 @@ package report
 
 import "github.com/memhost/memhost/abi"
 
-// Roles of a follower: a provider beside the serving one that gets every recorded event, and whose answers no agent
-// sees.
+// Roles of a follower: a provider in addition to the serving one that gets every recorded event, and whose answers no
+// agent sees.
 const (
 	// RoleBackfill is filled from the archive, or from given events, and then serves in the other's place.
 	RoleBackfill = "backfill"
-	// RoleShadow stays beside the serving provider, and is asked a share of the retrievals.
+	// RoleShadow follows the serving provider permanently, and gets a share of the retrievals.
 	RoleShadow = "shadow"
 )
 

@@ -49,7 +49,7 @@ func (p *Progress) Add(n int) {
 	}
 }
 
-// Describe replaces the words beside the bar.
+// Describe replaces the text next to the bar.
 func (p *Progress) Describe(what string) {
 	switch {
 	case p == nil:

@@ -139,7 +139,7 @@ func subject(changed []string) string {
 	return fmt.Sprintf("Update %d files", len(changed))
 }
 
-// place writes a file unless it has that text. What a person wrote there is kept beside it.
+// place writes a file unless it has that text. What a person wrote there is kept in a second file.
 func (f *folder) place(path, text string) error {
 	name := filepath.FromSlash(path)
 	found, err := f.root.ReadFile(name)

@@ -139,7 +139,7 @@ func TestACopyIsUpToDateAfterEveryCommit(t *testing.T) {
 	}))
 }
 
-// TestWhatAPersonWroteIsKept: the copy follows the memory, and what a person wrote into it stays beside it.
+// TestWhatAPersonWroteIsKept: the copy follows the memory, and what a person wrote into it is kept in a second file.
 func TestWhatAPersonWroteIsKept(t *testing.T) {
 	data, m := t.TempDir(), newMemory(map[string]string{"MEMORY.md": "one", "old.md": "old", "same.md": "same"})
 	dir := filepath.Join(data, "files", "r1", "ann")

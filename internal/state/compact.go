@@ -46,7 +46,7 @@ func (s *Bolt) compact() (before, after int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if runtime.GOOS == "windows" { // which does not replace an open file, nor one that another process opens meanwhile
+	if runtime.GOOS == "windows" { // which does not replace an open file, nor one that another process opens at that moment
 		if err := s.Close(); err != nil {
 			return 0, 0, err
 		}

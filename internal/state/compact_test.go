@@ -130,7 +130,7 @@ func TestNothingIsLostWhileAFolderIsCompacted(t *testing.T) {
 	t.Logf("compacted %d times", compacted)
 }
 
-// TestACompactionThatIsKilled leaves the content as it was, and nothing beside it.
+// TestACompactionThatIsKilled leaves the content as it was, and no other file.
 func TestACompactionThatIsKilled(t *testing.T) {
 	rounds := 30
 	if brief.Tests() {

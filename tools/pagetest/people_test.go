@@ -198,7 +198,7 @@ func TestLongAndRightToLeftTextsOfAPersonAreShown(t *testing.T) {
 	}
 }
 
-// TestASearchCoversAllTurns: of somebody with many turns the page shows 50 at a time, and searches all.
+// TestASearchCoversAllTurns: for a person with many turns the page shows 50 at a time, and searches all.
 func TestASearchCoversAllTurns(t *testing.T) {
 	t.Setenv("MEMHOST_MEMORY__ARCHIVE", "true")
 	s := serve(t, filepath.Join(t.TempDir(), "data"), address(t), "--condition", "no_memory")
@@ -222,7 +222,7 @@ func TestASearchCoversAllTurns(t *testing.T) {
 	b.clean(t)
 }
 
-// TestAnItemIsCorrectedOnThePage: the memory is told what is right, and the page shows what it has then.
+// TestAnItemIsCorrectedOnThePage: the memory gets the correction, and the page shows the result.
 func TestAnItemIsCorrectedOnThePage(t *testing.T) {
 	backend := httptest.NewServer(memos.New(memos.Options{}))
 	t.Cleanup(backend.Close)

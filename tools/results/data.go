@@ -16,8 +16,8 @@ import (
 // The data set. It is never committed: its licence is not ours, and a memory could learn its questions.
 const (
 	dataURL = "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json"
-	// dataSHA256 is the file with 1,986 questions. Forks with mended annotations are other data: their figures are not
-	// comparable with these.
+	// dataSHA256 is the file with 1,986 questions. Forks with corrected annotations are other data: their figures are
+	// not comparable with these.
 	dataSHA256 = "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4"
 	// dataVariable names a file that is already on this machine.
 	dataVariable = "LOCOMO"

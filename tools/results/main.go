@@ -1,6 +1,6 @@
 // Command results makes docs/results.md: what memories retrieve of stored messages, on LoCoMo, with real servers.
 //
-//	make results                      everything, from nothing; a run that was stopped goes on
+//	make results                      everything, from nothing; an interrupted run continues
 //	make results RESULTS='-only local'  some of the runs; the page shows those that are complete
 //	make results-check                the page from the record, and the record from the kept run folders, offline
 //

@@ -33,7 +33,7 @@ func style(i int) (draw.LineStyle, draw.GlyphStyle) {
 	return line, dot
 }
 
-// figure is a plot with its legend, which is drawn beside it.
+// figure is a plot with its legend, which is drawn to its right.
 type figure struct {
 	*plot.Plot
 	legend plot.Legend

@@ -236,7 +236,7 @@ func TestARunIsMadePublishedAndComputedAgain(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, string(before), c.old)
 			require.NoError(t, os.WriteFile(c.file, []byte(strings.Replace(string(before), c.old, c.new, 1)), 0o600))
-			if c.file == record { // whoever forges the record writes page and plots from it
+			if c.file == record { // a forger of the record would also make page and plots from it
 				forged, _, err := readRecord(docs)
 				require.NoError(t, err)
 				require.NoError(t, forged.publish(docs))

@@ -166,7 +166,8 @@ func (w *workplace) complete(x experiment) (bool, error) {
 	return !slices.ContainsFunc(r.Cells, func(c *rundir.Cell) bool { return c.State != rundir.Complete }), nil
 }
 
-// experiment runs one, or goes on with it. A server's data stay in the experiment's folder until the run is complete.
+// experiment runs an experiment, or continues it. A server's data stay in the experiment's folder until the run is
+// complete.
 func (w *workplace) experiment(ctx context.Context, x experiment) error {
 	folder := w.path(x.name)
 	if err := os.MkdirAll(folder, 0o711); err != nil {

@@ -21,7 +21,7 @@ type Recent struct {
 }
 
 // recentSpace is what was read of a space at a commit count. The queries are keys (string), state.ListQuery and
-// state.LogQuery, the answers state.Value, state.Page and state.Entries, which nobody changes.
+// state.LogQuery, the answers state.Value, state.Page and state.Entries, which callers must not change.
 type recentSpace struct {
 	count   []byte
 	answers map[any]any

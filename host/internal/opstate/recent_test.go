@@ -155,8 +155,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	require.Zero(t, recent.bytes)
 }
 
-// TestManyRecall: readers beside a writer see both keys as one commit wrote them, and nothing older than what was
-// committed before they began.
+// TestManyRecall: readers concurrent with a writer see both keys as one commit wrote them, and nothing older than what
+// was committed before they began.
 func TestManyRecall(t *testing.T) {
 	store, recent, space := newCounting(t), new(Recent), state.Space{1}
 	writing(t, store, space, "00000", "a", "b")

@@ -17,8 +17,8 @@ type Clang struct{ command, version string }
 
 var _ Compiler = (*Clang)(nil)
 
-// FindClang looks for a clang that has lld beside it: the command $CLANG, else clang or clang-14 to clang-22 on the
-// PATH, as Debian names them.
+// FindClang looks for a clang with lld in the same folder: the command $CLANG, else clang or clang-14 to clang-22 on
+// the PATH, as Debian names them.
 //
 // Errors: there is none.
 func FindClang(ctx context.Context) (*Clang, error) {
@@ -59,7 +59,7 @@ func FindClang(ctx context.Context) (*Clang, error) {
 // ID names the version of clang.
 func (c *Clang) ID() string { return developmentPrefix + c.version }
 
-// Compile compiles plugin.c, with the header beside it.
+// Compile compiles plugin.c, with the header in the same folder.
 //
 // Errors: the command with the end of its output.
 func (c *Clang) Compile(ctx context.Context, m Module, out string) error {

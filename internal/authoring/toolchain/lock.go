@@ -122,7 +122,7 @@ func CheckLock(root string) error {
 		pluginsFolder, lockFile, strings.Join(problems, "\n  "))
 }
 
-// state is what stands in the checkout now.
+// state describes the checkout as it is now.
 type state struct {
 	recipe  string
 	sources map[string]string // by module name

@@ -10,7 +10,7 @@ import (
 // insertion is text that goes before a line of a source of the pinned TinyGo.
 type insertion struct {
 	file   string // below TinyGo's root
-	before string // stands in the file exactly once
+	before string // occurs in the file exactly once
 	text   string
 }
 

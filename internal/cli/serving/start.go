@@ -134,7 +134,7 @@ func (b *start) prepareHost(context.Context) (err error) {
 	}
 	b.host.Observe = func(x host.Observation) {
 		b.metrics.Observe(x)
-		if x.Origin != host.OriginFiles { // nobody asked for it
+		if x.Origin != host.OriginFiles { // no caller asked for it
 			b.operations.Observe(x)
 		}
 	}

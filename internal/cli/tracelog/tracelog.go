@@ -101,7 +101,7 @@ type context struct {
 // OnExchange writes an operation; it is meant for host.Options.OnExchange. A batch becomes one line for each of its
 // events.
 func (l *Log) OnExchange(x *host.Exchange) {
-	if x.Origin == host.OriginFiles { // nobody asked, and the answer is the whole memory
+	if x.Origin == host.OriginFiles { // no caller asked, and the answer is the whole memory
 		return
 	}
 	for _, entry := range l.entries(x) {

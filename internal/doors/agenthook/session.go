@@ -47,7 +47,7 @@ type notes struct {
 	Last string `json:"last,omitempty"`
 	// Crons are prompts that /loop and scheduled tasks submit.
 	Crons []string `json:"crons,omitempty"`
-	// Outage is set once the person was told that there is no memory.
+	// Outage is set once a message to the person said that there is no memory.
 	Outage bool `json:"outage,omitempty"`
 }
 

@@ -25,7 +25,7 @@ type person struct {
 // owner of a scope is in a file of its own, so that a restarted hook knows it.
 //
 //	people/<digest of the scope>.json    {"channel":"telegram","sender_id":"42"}
-//	people/<digest of the scope>.others  is there once somebody else was refused
+//	people/<digest of the scope>.others  exists once another person was refused
 type people struct {
 	dir string
 	log hclog.Logger
@@ -88,8 +88,8 @@ func (p *people) refuseUnnamed(channel string) {
 	}
 }
 
-// alone reports whether only the owner has asked for a memory. A scheduled job belongs to nobody: its answer may go to
-// a chat of a person who was refused.
+// alone reports whether only the owner has asked for a memory. A scheduled job has no person: its answer may go to a
+// chat of a person who was refused.
 func (p *people) alone(scope abi.MemoryScope) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

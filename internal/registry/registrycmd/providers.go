@@ -28,8 +28,8 @@ type providerInfo struct {
 	Description  string            `json:"description"`
 }
 
-// communityInfo describes a provider whose module is not built in: somebody builds it from its source, or pulls it from
-// a registry.
+// communityInfo describes a provider whose module is not built in: the operator builds it from its source, or pulls it
+// from a registry.
 type communityInfo struct {
 	Name   string            `json:"name"`
 	Kind   abi.ConditionKind `json:"kind"`

@@ -1,6 +1,6 @@
 // Package conversation is integrations/testdata/conversation.json, which the tests of every integration hold: 24 turns
-// of three people, with providers swapped and the slot down for a while. The README beside the file says what its
-// fields are.
+// of three people, with providers swapped and the slot down for a while. The README in its folder says what its fields
+// are.
 package conversation
 
 import (

@@ -1,6 +1,6 @@
 // Package history checks that what the clients of a slot asked and got can have happened one after another: that their
-// history is linearizable. Tests record each operation with its begin and its end by one clock; Check asks porcupine
-// for an order that fits them and the model of one scope.
+// history is linearizable. Tests record each operation with its start and end by one clock; Check asks porcupine for an
+// order that fits them and the model of one scope.
 //
 //	r := history.NewRecorder()
 //	op := history.Op{Kind: history.Retrieve, Scope: "a", Call: r.Now()}

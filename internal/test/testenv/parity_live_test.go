@@ -136,8 +136,8 @@ func compare(t *testing.T, slot *host.Slot, talk conversation, scopes map[abi.Me
 	require.Greater(t, found, talk.least, "hardly anything was found: equal emptiness proves nothing")
 
 	// A backend may not give the same answer twice: rows with equal scores come in any order, and texts are made of
-	// them. A full-text index changes the order for good when it merges its parts. So what differs is asked again, of
-	// both, and memhost's answer must be one that the backend's client gets too.
+	// them. A full-text index changes the order permanently when it merges its parts. So what differs is asked again,
+	// of both, and memhost's answer must be one that the backend's client gets too.
 	const tries = 8
 	open, again := make([]int, len(ours)), 0
 	for i := range open {

@@ -1,4 +1,4 @@
-// Package timelapse has a clock on which nobody waits.
+// Package timelapse has a clock with which waiting takes no real time.
 package timelapse
 
 import (
