@@ -66,7 +66,8 @@ var codes = map[string]outcome{
 	"provider_timeout":     {abi.CodeUnavailable, true, "mem0's LLM or embedder did not answer in time"},
 	"provider_unavailable": {abi.CodeUnavailable, true, "mem0's LLM or embedder cannot be reached"},
 	"provider_bad_request": {abi.CodeBackend, false, "mem0's LLM or embedder refuses the text, mostly because it is " +
-		"too long: record smaller turns, or lower max_chars_per_message"},
+		"too long: give the LLM a larger context (mem0's own prompt has some 9,000 tokens), record smaller turns, or " +
+		"lower max_chars_per_message"},
 	"datastore_unavailable":    {abi.CodeUnavailable, true, "mem0's database cannot be reached"},
 	"vector_store_unavailable": {abi.CodeUnavailable, true, "mem0's vector store cannot be reached"},
 	"provider_empty_answer":    {abi.CodeBackend, true, "mem0's LLM answered nothing"},

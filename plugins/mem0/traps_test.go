@@ -276,7 +276,7 @@ func TestTraps(t *testing.T) {
 		e := abi.AsError(err)
 		assert.Equal(t, "provider_bad_request", e.Reason)
 		assert.False(t, e.Retryable)
-		assert.Contains(t, e.Hint, "too long")
+		assert.Contains(t, e.Hint, "too long: give the LLM a larger context")
 		rag, server := ossRig(t, "simple_rag", `"max_chars_per_message":1000`, mem0.Options{})
 		receipt := rag.mustRecord(turn("e1", long))
 		assert.Equal(t, abi.StatusCommitted, receipt.Status)

@@ -133,7 +133,10 @@ func (p *Endpoint) exchange(s *state.State, r *chat.Request, params chat.Params,
 	u.PromptTokens += answer.PromptTokens
 	u.CompletionTokens += answer.CompletionTokens
 	switch answer.FinishReason {
-	case "error", "length", "content_filter":
+	case "length":
+		return nil, BadOutput("the model's answer was cut off (finish_reason length): raise llm.max_output_tokens, which is "+
+			sdk.Itoa(p.MaxOutputTokens), head.Status, body)
+	case "error", "content_filter":
 		return nil, BadOutput("the model ended with finish_reason "+answer.FinishReason, head.Status, body)
 	}
 	return answer, nil

@@ -147,6 +147,19 @@ func TestARefusalIsToldInTheEndpointsWords(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatWasCutOffNamesTheLimitToRaise(t *testing.T) {
+	x := &endpoint{answer: func(map[string]any) sdktest.Reply {
+		return sdktest.Reply{Body: `{"choices":[{"message":{"content":"[{\"subj"},"finish_reason":"length"}]}`}
+	}}
+	_, u, err := ask(t, x.host(t), Prompt("i", "a"))
+	e := abi.AsError(err)
+	require.NotNil(t, e)
+	assert.Equal(t, ReasonBadOutput, e.Reason)
+	assert.Contains(t, e.Message, "raise llm.max_output_tokens, which is 100")
+	assert.False(t, e.Retryable, "the same request would be cut off again")
+	assert.Equal(t, int64(1), u.Failures)
+}
+
 func TestARequestThatIsAlwaysRefusedIsGivenUp(t *testing.T) {
 	h := (&endpoint{}).host(t)
 	s := state.Of(h.Call(abi.OpWaitUntilReady, abi.MemoryScope{RunID: "run", PersonaID: "mara"}))
