@@ -69,7 +69,7 @@ bench: ## what the slot costs, each figure beside its baseline and the run befor
 cluster: ## three hosts of one slot over PostgreSQL under faults, and the count at the end (TIME=2m; HA=1; POOLER=session)
 	@tools/stress cluster
 
-results: ## docs/results.md from nothing: what memories retrieve of LoCoMo, with real servers (three hours; it goes on where it was stopped; RESULTS='-only mem0', LOCOMO=FILE, HONCHO_SOURCE=DIR, MODEL_URL=URL)
+results: ## docs/results.md from nothing: what memories retrieve of LoCoMo, with real servers (three to four hours; it goes on where it was stopped; RESULTS='-only mem0', LOCOMO=FILE, HONCHO_SOURCE=DIR, MODEL_URL=URL)
 	@$(GO) build -o bin/memhost ./cmd/memhost
 	@$(GO) -C tools run ./results $(RESULTS)
 
