@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/memhost/memhost/abi"
@@ -28,8 +29,10 @@ type workers struct {
 	dir string
 	// refuse is the number of next starts that fail.
 	refuse int
-	// deaf is the number of next workers that read nothing.
-	deaf int
+	// silent is the number of next workers that answer nothing. If heard is set, such a worker reads one line, and says so;
+	// else it reads nothing.
+	silent int
+	heard  chan struct{}
 
 	mu      sync.Mutex
 	die     func()
@@ -53,10 +56,15 @@ func (w *workers) start() (*picoclaw.Worker, error) {
 		_ = hookIn.CloseWithError(io.ErrClosedPipe)
 		_ = out.CloseWithError(io.EOF)
 	}
-	deaf := w.deaf > 0
-	w.deaf--
+	silent := w.silent > 0
+	w.silent--
 	w.running.Go(func() {
-		if deaf {
+		if silent {
+			if w.heard != nil {
+				_, err := bufio.NewReader(hookIn).ReadString('\n')
+				assert.NoError(w.t, err)
+				w.heard <- struct{}{}
+			}
 			<-ctx.Done()
 			ended <- nil
 			return
@@ -126,10 +134,11 @@ func TestAWorkerThatDiesIsStartedAgainAndLosesNothing(t *testing.T) {
 }
 
 func TestCallsOfAWorkerThatDiesAreAnswered(t *testing.T) {
-	w := &workers{s: new(slot), deaf: 1}
+	w := &workers{s: new(slot), silent: 1, heard: make(chan struct{}, 1)}
 	a := startParent(t, w)
 	<-w.started
 	a.send(before(7, "s", "t1", 1, "hello"))
+	<-w.heard
 	w.kill(func() {
 		text, err := a.out.ReadString('\n')
 		require.NoError(t, err)
@@ -151,11 +160,11 @@ func TestWithoutAWorkerTheAgentGoesOnAndTurnsWait(t *testing.T) {
 }
 
 func TestAWorkerThatDiesAfterTheAgentIsStartedForWhatItHadNotPutOnDisk(t *testing.T) {
-	w := &workers{s: new(slot), deaf: 1}
+	w := &workers{s: new(slot), silent: 1}
 	a := startParent(t, w)
 	<-w.started
 	sent := make(chan struct{})
-	go func() { // the deaf worker's pipe has no room
+	go func() { // the silent worker's pipe has no room
 		defer close(sent)
 		_, _ = io.WriteString(a.in, ended("s", "t1", at, "completed", "hello", "Hello.")+"\n")
 		_ = a.in.Close()
