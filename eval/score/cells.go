@@ -29,6 +29,7 @@ type cell struct {
 	behaviour *behaviourCounts
 	recorded  []bool                     // by the number of the event
 	failed    map[string]map[string]bool // events that were given up, by persona and id
+	empty     map[[2]string]bool         // recorded events of which nothing was kept, by persona and id
 	closed    int
 	wall      Wall
 	readiness Readiness
@@ -80,7 +81,7 @@ type reader struct {
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: make([]bool, r.events),
 		talks: make([][]*reading, len(r.budgets)), behaviour: newBehaved(), filter: map[string]int{},
-		failed: map[string]map[string]bool{}, warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
+		failed: map[string]map[string]bool{}, empty: map[[2]string]bool{}, warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
 	c.wall.Breaches = []string{}
 	for i := range c.readings {
 		c.readings[i], c.talks[i] = make([]*reading, len(r.probes)), make([]*reading, len(r.probes))
@@ -204,6 +205,11 @@ func (w *walk) record(personaID string, r *journal.Record) {
 		}
 	} else {
 		w.noteRecorded(personaID, r.EventID)
+		if id := [2]string{personaID, r.EventID}; r.Status == abi.StatusNotRetained {
+			w.empty[id] = true
+		} else {
+			delete(w.empty, id) // a resumed run recorded it again
+		}
 	}
 	w.timing.record.add(r.IO)
 	if r.Error == nil && !r.Duplicate {

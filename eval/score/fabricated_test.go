@@ -28,8 +28,9 @@ type fabricatedAnswer struct {
 	unshown   bool // the provider does not say where items are shown
 	truncated bool
 	gaveUp    []string // events that could not be recorded before this probe
-	hidden    bool     // its items are not in the context
-	breached  bool     // its test session changed memory
+	recorded  []journal.Record
+	hidden    bool // its items are not in the context
+	breached  bool // its test session changed memory
 }
 
 // fabricate writes the folder of a run whose providers give the answers of a function.
@@ -44,7 +45,7 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 		r.Cells = append(r.Cells, c)
 		dir := c.Folder(folder)
 		require.NoError(t, os.MkdirAll(dir, 0o755))
-		manifest := fmt.Sprintf(`{"provider":%q,"condition_kind":"control","abi":"mh1","config":{},"module":{"name":%q,"version":"1","sha256":"00"},"smokes":[]}`,
+		manifest := fmt.Sprintf(`{"provider":%q,"condition_kind":"architecture","abi":"mh1","config":{},"module":{"name":%q,"version":"1","sha256":"00"},"smokes":[]}`,
 			c.Label, c.Label)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest.json"), []byte(manifest), 0o600))
 		w, err := journal.Append(filepath.Join(dir, journal.Name), func() string { return "2026-03-02T10:00:00Z" },
@@ -82,6 +83,10 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 					for _, id := range a.gaveUp {
 						write(&journal.Line{Kind: journal.KindRecord, PersonaID: probe.PersonaID, Session: probe.AfterSession,
 							Record: &journal.Record{EventID: id, Failed: true, Error: abi.NewError(abi.CodeInternal, "no")}})
+					}
+					for i := range a.recorded {
+						write(&journal.Line{Kind: journal.KindRecord, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+							Record: &a.recorded[i]})
 					}
 					write(&journal.Line{Kind: journal.KindProbe, PersonaID: probe.PersonaID,
 						Session: probe.AfterSession,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 )
@@ -192,6 +193,14 @@ func (s *scorer) notes(m *Metrics) []string {
 		}
 		if c.EventsFailed > 0 {
 			add("%s could not record %d events: what asks for one of them counts as the worst", c.Label, c.EventsFailed)
+		}
+		recorded := 0
+		for _, cell := range c.Cells {
+			recorded += cell.Events
+		}
+		if c.Kind == string(abi.KindArchitecture) && 2*c.EventsEmpty > recorded { // some controls keep nothing by design
+			add("%s kept nothing of %d of %d recorded events (not_retained): check the model that it extracts with, before "+
+				"comparing it", c.Label, c.EventsEmpty, recorded)
 		}
 		if c.Partial {
 			add("%s is partial: what it did not answer is missing, not wrong", c.Label)

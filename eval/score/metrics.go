@@ -163,8 +163,10 @@ type Column struct {
 	FanOut     FanOut     `json:"fan_out"`
 	WriteErrs  []Count    `json:"write_errors"` // by class
 	// EventsFailed counts events that were given up, over all replicates, so that memory lacks them.
-	EventsFailed int     `json:"events_failed,omitempty"`
-	Warnings     []Count `json:"warnings"` // of retrievals, by code
+	EventsFailed int `json:"events_failed,omitempty"`
+	// EventsEmpty counts recorded events of which the memory kept nothing (not_retained), over all replicates.
+	EventsEmpty int     `json:"events_empty,omitempty"`
+	Warnings    []Count `json:"warnings"` // of retrievals, by code
 	// Feedback means that the simulator's corrections were passed to apply_feedback.
 	Feedback bool `json:"feedback,omitempty"`
 	// Behaviour counts the conversations of an agent with people; nil if there were none.

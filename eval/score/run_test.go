@@ -237,6 +237,36 @@ func TestFailingNeverPays(t *testing.T) {
 	assert.Contains(t, strings.Join(m.Notes, "\n"), "unwritten could not record")
 }
 
+// TestAMemoryThatKeptNothingIsNamed: without the note, a model that cannot extract would look like a memory that finds
+// nothing.
+func TestAMemoryThatKeptNothingIsNamed(t *testing.T) {
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
+	l := labOf(t, "providers: [empty, again, kept]\nbudgets: [500]")
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
+		a := perfect(label, probe, budget, events)
+		for _, e := range events {
+			first, last := abi.StatusNotRetained, abi.StatusCommitted
+			if label == "empty" {
+				last = first
+			} else if label == "kept" {
+				first = last
+			}
+			a.recorded = append(a.recorded, journal.Record{EventID: e.EventID, Status: first},
+				journal.Record{EventID: e.EventID, Status: last})
+		}
+		return a
+	})
+	events := m.column("empty").Cells[0].Events
+	require.Positive(t, events)
+	assert.Equal(t, events, m.column("empty").EventsEmpty)
+	assert.Zero(t, m.column("again").EventsEmpty, "a resumed run recorded them again")
+	assert.Zero(t, m.column("kept").EventsEmpty)
+	notes := strings.Join(m.Notes, "\n")
+	assert.Contains(t, notes, fmt.Sprintf("empty kept nothing of %d of %d recorded events (not_retained)", events, events))
+	assert.NotContains(t, notes, "again kept nothing")
+	assert.NotContains(t, notes, "kept kept nothing")
+}
+
 func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [slow]\nbudgets: [500]"), p,

@@ -252,6 +252,7 @@ func (c *column) sum() {
 			answers.Given++
 			answers.Stub += int(yes(a.Stub))
 		}
+		c.EventsEmpty += len(cell.empty)
 		for _, events := range cell.failed {
 			c.EventsFailed += len(events)
 		}
