@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,11 @@ func serveChat() {
 func of(t *testing.T, how, kind string, args ...string) subject.Seat {
 	t.Helper()
 	t.Setenv(behaviour, how)
-	l := &lab.Lab{Subject: &lab.Subject{Seat: kind, Command: append([]string{os.Args[0]}, args...), Model: lab.Model{TimeoutMS: 2000}}}
+	timeout := int64(60_000) // a busy machine is not a failure
+	if slices.Contains([]string{"hangs", "deaf", "closes", "stays"}, how) {
+		timeout = 2000
+	}
+	l := &lab.Lab{Subject: &lab.Subject{Seat: kind, Command: append([]string{os.Args[0]}, args...), Model: lab.Model{TimeoutMS: timeout}}}
 	s, err := New(l, t.TempDir(), os.Getenv)
 	require.NoError(t, err)
 	return s
