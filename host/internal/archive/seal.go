@@ -24,6 +24,10 @@ func (a *Archive) tendAll(stop, ended chan struct{}) {
 		}
 		select {
 		case <-stop:
+			// A command that only adds events ends before they are noticed. Its segment is sealed here.
+			if err := a.tend(context.Background(), stop); err != nil {
+				a.Warn("the archive cannot be sealed or cut, and tries again at the next start", "error", err)
+			}
 			return
 		case <-wake:
 		case <-again:
@@ -35,20 +39,20 @@ func (a *Archive) tendAll(stop, ended chan struct{}) {
 // Tend removes what is older than the retention, and seals entries once there are enough for a segment.
 func (a *Archive) Tend(ctx context.Context) error { return a.tend(ctx, nil) }
 
-// tend is Tend. It ends early when stop is closed. After a large import there is much to seal: those who forget, and
-// the end of the host, wait for one segment and not for all.
+// tend is Tend. It ends after one segment when stop is closed. After a large import there is much to seal: those who
+// forget, and the end of the host, wait for one segment and not for all.
 func (a *Archive) tend(ctx context.Context, stop <-chan struct{}) error {
 	if err := a.cut(ctx); err != nil {
 		return err
 	}
 	for {
+		if sealed, err := a.sealNext(ctx); err != nil || !sealed {
+			return err
+		}
 		select {
 		case <-stop:
 			return nil
 		default:
-		}
-		if sealed, err := a.sealNext(ctx); err != nil || !sealed {
-			return err
 		}
 	}
 }
