@@ -246,9 +246,10 @@ func TestAMemoryThatKeptNothingIsNamed(t *testing.T) {
 		a := perfect(label, probe, budget, events)
 		for _, e := range events {
 			first, last := abi.StatusNotRetained, abi.StatusCommitted
-			if label == "empty" {
+			switch label {
+			case "empty":
 				last = first
-			} else if label == "kept" {
+			case "kept":
 				first = last
 			}
 			a.recorded = append(a.recorded, journal.Record{EventID: e.EventID, Status: first},
