@@ -170,7 +170,7 @@ func listedEvent(eventID string, e *delivery.Entry) report.ListedEvent {
 	return l
 }
 
-// sentAtText is when an event was sent, RFC 3339; empty if the ledger does not know.
+// sentAtText is when an event was sent, in report.TimeFormat; empty if the ledger does not know.
 func sentAtText(at time.Time) string {
 	if at.UnixMilli() <= 0 {
 		return ""

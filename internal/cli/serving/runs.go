@@ -55,7 +55,7 @@ func (f runsFolder) List() (*wire.RunList, error) {
 	return list, nil
 }
 
-// begunAt is zero if the run does not say it.
+// begunAt is when a run began; zero if that is not known.
 func begunAt(r wire.Run) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, r.BegunAt)
 	if err != nil {

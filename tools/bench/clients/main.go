@@ -75,8 +75,9 @@ func run(ctx context.Context, servers []server, calls int, out string) (err erro
 	}
 	var b, short strings.Builder
 	fmt.Fprintf(&b, "\n## Compared with the official clients\n\n%d retrievals and %d records each, in turns, against a fake of the "+
-		"backend that answers at once; graphiti against Neo4j, with a model that answers at once. CPU is of the client's process, and of memhost's where there is one, for each call; "+
-		"memory likewise. A backend's own process is not counted, nor the gateway in which graphiti-core runs behind memhost.\n\n"+
+		"backend that answers at once; graphiti against Neo4j, with a model that answers at once. CPU is of the client's "+
+		"process, and of memhost's where there is one, for each call; memory likewise. A backend's own process is not "+
+		"counted, nor the gateway in which graphiti-core runs behind memhost.\n\n"+
 		"| backend | client | retrieve p50 ms | p99 ms | CPU ms | record p50 ms | p99 ms | CPU ms | memory MiB |\n"+
 		"|---|---|---|---|---|---|---|---|---|\n", calls, calls)
 	for i := range servers {

@@ -55,7 +55,7 @@ func startFake(fake func() http.Handler, config map[string]any) func(context.Con
 }
 
 // graphitiCore is the library on Neo4j, and memhost through the gateway of the same library on the same Neo4j. Each
-// client has a graph of its own. The model is a stub that answers by rules.
+// client uses another graph. The model is a stub that answers by rules.
 var graphitiCore = server{"graphiti", "graphiti-core (Python)", func(ctx context.Context) (*backend, error) {
 	e, err := testenv.New(testenv.Options{Out: os.Stderr})
 	if err != nil {
