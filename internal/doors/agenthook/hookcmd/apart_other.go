@@ -4,5 +4,5 @@ package hookcmd
 
 import "os/exec"
 
-// apart makes a command outlive the process that starts it. On this system nothing has to be done for that.
-func apart(*exec.Cmd) {}
+// ownSession makes a command outlive the process that starts it. On this system nothing has to be done for that.
+func ownSession(*exec.Cmd) {}
