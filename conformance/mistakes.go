@@ -20,12 +20,13 @@ type mistake struct {
 
 func (m *mistake) at() string { return fmt.Sprintf("%d.%s", m.clause, m.part) }
 
-// plain leaves out of a reason what another run has otherwise: quoted texts, made-up names, numbers.
+// variable matches what differs between runs in a reason: quoted texts, made-up names, numbers.
 var variable = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\b[A-Z][a-z]{4,11}\b|[0-9]+`)
 
+// plainReason is a reason without what differs between runs.
 func plainReason(reason string) string { return variable.ReplaceAllString(reason, "_") }
 
-// resembles gives the mistakes whose signs are most like a reason, three at most.
+// resembles returns the mistakes whose signs are most like a reason, three at most.
 func resembles(clause int, part, reason string) (words []string) {
 	plain, best := plainReason(reason), 0
 	list := slices.DeleteFunc(mistakes(), func(m mistake) bool { return m.clause != clause || m.part != part })

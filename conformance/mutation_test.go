@@ -79,7 +79,7 @@ func events(change func(*abi.MemoryEvent)) func(*mutant) enterer {
 	})
 }
 
-// texts changes what is said.
+// contents changes the messages of events.
 func contents(change func(string) string) func(*mutant) enterer {
 	return events(func(e *abi.MemoryEvent) {
 		for i, m := range e.Messages {

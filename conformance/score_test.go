@@ -98,7 +98,7 @@ type attempt struct {
 	mistake
 	// made: the mistake changed something. found: the kit is not green.
 	made, found bool
-	// at are the parts that are not green, "clause.part".
+	// At has the parts that are not green, "clause.part".
 	At     []string
 	Reason string
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/memhost/memhost/internal/cli"
 )
 
-// evalRun are the flags of eval run.
+// evalRunFlags are the flags of eval run.
 type evalRunFlags struct {
 	out, pack                string
 	providers                []string

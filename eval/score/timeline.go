@@ -46,7 +46,7 @@ type event struct {
 	at      time.Time
 	speaker string   // of its first message with a name
 	content []uint64 // content words, if the event is evidence for a probe
-	// renderedEvent has the words of each of its messages in order, if the event is evidence for a probe.
+	// said has the words of each of its messages in order, if the event is evidence for a probe.
 	said []evidenceMessage
 }
 

@@ -35,7 +35,7 @@ type progress struct {
 	Done       bool   `json:"done"`
 }
 
-// moved says where a store's content is now.
+// moveTarget is where a store's content is now.
 type moveTarget struct {
 	To string `json:"to"`
 	At string `json:"at"`

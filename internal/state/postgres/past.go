@@ -39,7 +39,7 @@ type knownPast struct {
 	server string
 }
 
-// past checks the database against what this host has seen. A nil past knows nothing and reports no errors.
+// pastCheck checks the database against what this host has seen. A nil pastCheck knows nothing and reports no errors.
 type pastCheck struct {
 	where, file string
 	schema      schemaName

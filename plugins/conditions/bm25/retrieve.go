@@ -92,7 +92,7 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 	return result, st.Err()
 }
 
-// scored is a message in a result.
+// scoredMessage is a message in a result.
 type scoredMessage struct {
 	id    string
 	score float64

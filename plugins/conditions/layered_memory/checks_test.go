@@ -345,7 +345,7 @@ func FuzzToolCall(f *testing.F) {
 	})
 }
 
-// say creates a version through Dream: one more fact in USER.md.
+// version creates a version through Dream: one more fact in USER.md.
 func (b *bench) version(fact string) string {
 	b.T.Helper()
 	b.entries("- [durable] " + fact)

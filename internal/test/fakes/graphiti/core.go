@@ -237,7 +237,7 @@ func (s *Server) sagaObject(n *entity) object {
 		"last_episode_uuid": nil, "last_summarized_at": nil, "last_summarized_episode_valid_at": nil}
 }
 
-// times as the gateway writes them.
+// coreTime is a time as the gateway writes it.
 func coreTime(t time.Time) any {
 	if t.IsZero() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/memhost/memhost/internal/test/fakes/embed"
 )
 
-// numbers reads parameters of a URL's query within their bounds.
+// number reads a parameter of a URL's query within its bounds.
 func (q *request) number(name string, otherwise, least, most int) (int, *answer) {
 	v, given := q.query[name]
 	if !given {

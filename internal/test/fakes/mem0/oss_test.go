@@ -34,7 +34,7 @@ type exchange struct {
 	}
 }
 
-// left out are exchanges with parts of the server that the fake has not, or that the recording does not carry.
+// leftOut has the exchanges with parts of the server that the fake does not have, or that the recording does not carry.
 var leftOut = map[string]string{
 	"err_auth_register_closed":          "accounts are not faked",
 	"auth_login":                        "accounts are not faked",

@@ -10,7 +10,7 @@ import (
 	"github.com/memhost/memhost/internal/text/plainjson"
 )
 
-// rule answers one kind of prompt.
+// promptRule answers one kind of prompt.
 type promptRule struct {
 	purpose string
 	match   func(p *Prompt, text string) bool
@@ -161,7 +161,7 @@ func tagged(text, name string) string {
 	return strings.TrimSpace(inside)
 }
 
-// content words of a text in their order, without repetitions.
+// keywords returns the content words of a text in their order, without repetitions.
 func keywords(text string, most int) []string {
 	out, seen := []string{}, map[string]bool{}
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
