@@ -948,3 +948,50 @@ func TestMarkersOfCoreAreReadBack(t *testing.T) {
 		assert.False(t, ok, text)
 	}
 }
+
+// TestASmallBudgetHasRoomForEachList: the facts, which are the first list, used to take all of it.
+func TestASmallBudgetHasRoomForEachList(t *testing.T) {
+	r := onCore(t, `,"recipe":"COMBINED_HYBRID_SEARCH_RRF"`)
+	list := func(prefix string, count int, fields string) string {
+		var items []string
+		for i := range count {
+			items = append(items, fmt.Sprintf(`{"uuid":"%s%d","group_id":%q,"name":"%s %d",%s}`, prefix, i, pageGroup, prefix, i,
+				strings.ReplaceAll(fields, "N", fmt.Sprint(i))))
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	}
+	answer := func(nodes, episodes string) {
+		body := fmt.Sprintf(`{"edges":%s,"nodes":%s,"episodes":%s,"communities":%s}`, list("fact", 40, `"fact":"Kim owns boat N"`),
+			nodes, episodes, list("community", 4, `"summary":"people with boats N"`))
+		r.reply = func(q sdktest.Request) (sdktest.Reply, bool) {
+			return sdktest.Reply{Status: 200, Body: body}, q.Route == routeCoreSearch
+		}
+	}
+	shown := func(budget abi.ContextBudget) map[string]int {
+		counts := map[string]int{}
+		result := r.askFor(&abi.RetrieveRequest{Query: "boats", Scope: scope, SessionID: "new", Budget: budget})
+		for _, e := range result.Evidence {
+			if e.Shown != nil {
+				counts[e.NativeType]++
+			}
+		}
+		assert.True(t, *result.Trace.Truncated, budget)
+		assert.Equal(t, counts["fact"], strings.Count(result.FormattedContext, "Kim owns"))
+		return counts
+	}
+	answer(list("entity", 20, `"summary":"has a boat N"`), list("episode", 20, `"content":"Kim: my boat N"`))
+	got := shown(abi.ContextBudget{MaxTokens: sdk.Ptr(int64(400))})
+	assert.GreaterOrEqual(t, got["fact"], 5)
+	for _, kind := range []string{"entity", "episode", "community"} {
+		assert.GreaterOrEqual(t, got[kind], 1, kind)
+		assert.Less(t, got[kind], got["fact"], kind)
+	}
+	assert.Equal(t, map[string]int{"fact": 6, "entity": 2, "episode": 2, "community": 2},
+		shown(abi.ContextBudget{MaxItems: sdk.Ptr(int64(12))}))
+	assert.Equal(t, map[string]int{"fact": 2}, shown(abi.ContextBudget{MaxItems: sdk.Ptr(int64(2))}))
+
+	answer(list("entity", 20, `"summary":""`), `[]`)
+	got = shown(abi.ContextBudget{MaxTokens: sdk.Ptr(int64(400))})
+	assert.Greater(t, got["fact"], got["entity"], "a name without a summary has a length, too: %v", got)
+	assert.Contains(t, r.ask("boats").FormattedContext, "\n- entity 0 [entity ")
+}

@@ -19,8 +19,8 @@ import (
 //
 //	m1 [2025-03-01 to 2025-04-10, superseded] user_a prefers window seats
 //
-// An entity or a community shows Graphiti's summary, an episode the original text. An episode's name is not shown,
-// because it is the event's id, which a caller chose.
+// An entity or a community shows Graphiti's summary after its name, an episode the original text. An episode's name is
+// not shown, because it is the event's id, which a caller chose.
 func (x *item) block(kind, id string) sdk.Block {
 	b := sdk.Block{Before: "- ", Text: sdk.OneLine(x.text)}
 	var facts []string
@@ -43,8 +43,12 @@ func (x *item) block(kind, id string) sdk.Block {
 		add("score ", x.rerankScore())
 		add("episode ", id)
 	default:
-		b.Who = sdk.OneLine(x.name)
-		b.Before += b.Who + ": "
+		if b.Text == "" { // there is no summary
+			b.Text = sdk.OneLine(x.name)
+		} else {
+			b.Who = sdk.OneLine(x.name)
+			b.Before += b.Who + ": "
+		}
 		add(kind+" ", id)
 		add("score ", x.rerankScore())
 	}
@@ -95,7 +99,7 @@ func (x *item) rerankScore() string {
 	return strconv.FormatFloat(*x.score, 'g', 4, 64)
 }
 
-// format fits the first items, in the backend's order, into the budget.
+// format fits the items into the budget, each list within its share, and shows them in the backend's order.
 func (f *results) format(c *sdk.Call, config *abi.GuestConfig, budget abi.ContextBudget) sdk.Fitted {
 	ids, blocks := make([]string, f.count()), make([]sdk.Block, f.count())
 	f.each(func(n int, _ *resultList, _ int, x *item) { ids[n] = x.uuid })
@@ -104,7 +108,10 @@ func (f *results) format(c *sdk.Call, config *abi.GuestConfig, budget abi.Contex
 		blocks[n] = x.block(l.kind, ids[n])
 		blocks[n].Item = n
 	})
-	return sdk.ContextOf(config, c.Scope).FitFirst(c, blocks, budget)
+	lists, weights := f.shares()
+	fitted := sdk.ContextOf(config, c.Scope).FitShares(c, blocks, lists, weights, budget)
+	fitted.Truncated = fitted.Truncated || f.shortened
+	return fitted
 }
 
 // formatRequest is the part of an abi.FormatRequest that formatting needs. The trace is skipped, because its decoder
@@ -129,7 +136,7 @@ func (r *formatRequest) Decode(d *wirejson.Decoder, m abi.Mode) error {
 	}.read(d)
 }
 
-// formatContext formats an earlier result, without a native call.
+// formatContext formats the items of an earlier result's evidence, without a native call.
 //
 // Errors: invalid_argument when the result is not one of retrieve.
 func formatContext(c *sdk.Call, r *formatRequest) (*abi.FormatResult, error) {
@@ -144,5 +151,13 @@ func formatContext(c *sdk.Call, r *formatRequest) (*abi.FormatResult, error) {
 			return nil, abi.NewError(abi.CodeInvalidArgument, "result.raw.calls: "+abi.AsError(err).Message)
 		}
 	}
-	return f.format(c, s.config, r.budget).Result(r.evidence), nil
+	counts := make([]int, len(f.lists))
+	for i := range f.lists {
+		for at := range r.evidence {
+			if r.evidence[at].Group == f.lists[i].group {
+				counts[i]++
+			}
+		}
+	}
+	return f.keep(counts).format(c, s.config, r.budget).Result(r.evidence), nil
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/memhost/memhost/abi"
 	"github.com/memhost/memhost/abi/wirejson"
 	"github.com/memhost/memhost/sdk"
@@ -21,6 +23,8 @@ type results struct {
 	raw abi.RawResult
 	// lists are the found items, in the backend's order.
 	lists []resultList
+	// shortened is true if items were taken from the lists' ends.
+	shortened bool
 	// limit is how many items the search requested; limitHow is native if it came from the budget's max_items, or
 	// fixed.
 	limit       int64
@@ -67,6 +71,50 @@ func (f *results) each(do func(n int, l *resultList, at int, x *item)) {
 			n++
 		}
 	}
+}
+
+// factsShare is the facts' share of a budget, where every other list's is 1: half of it if a search finds items of all
+// four kinds. What a list does not use goes to the others.
+const factsShare = 3
+
+// shares returns the number of each item's list, and the lists' shares.
+func (f *results) shares() (lists []int, weights []int64) {
+	for i := range f.lists {
+		weight := int64(1)
+		if f.lists[i].kind == "fact" {
+			weight = factsShare
+		}
+		weights = append(weights, weight)
+		for range f.lists[i].items {
+			lists = append(lists, i)
+		}
+	}
+	return lists, weights
+}
+
+// first returns f with the n items that max_items selects by the lists' shares; all without n.
+func (f *results) first(n *int64) *results {
+	if n == nil || int64(f.count()) <= *n {
+		return f
+	}
+	lists, weights := f.shares()
+	counts := make([]int, len(f.lists))
+	for _, at := range sdk.Shares(lists, make([]int64, len(lists)), weights)[:max(0, *n)] {
+		counts[lists[at]]++
+	}
+	return f.keep(counts)
+}
+
+// keep returns f with the first items of each list, as many as counts says.
+func (f *results) keep(counts []int) *results {
+	kept := *f
+	kept.lists = slices.Clone(f.lists)
+	for i := range kept.lists {
+		l := &kept.lists[i]
+		l.items = l.items[:min(counts[i], len(l.items))]
+	}
+	kept.shortened = kept.count() < f.count()
+	return &kept
 }
 
 // add reads one answer and keeps it.
@@ -190,17 +238,10 @@ func (f *results) addSource(fact, name string) {
 	}
 }
 
-// evidence returns pointers to the items in the backend's order, as many as fit the budget.
-func (f *results) evidence(budget abi.ContextBudget) []abi.Evidence {
-	most := f.count()
-	if budget.MaxItems != nil {
-		most = int(min(int64(most), max(0, *budget.MaxItems)))
-	}
+// evidence returns pointers to the items, in the backend's order.
+func (f *results) evidence() []abi.Evidence {
 	var list []abi.Evidence
 	f.each(func(n int, l *resultList, at int, x *item) {
-		if n >= most {
-			return
-		}
 		e := x.evidence(l.kind)
 		e.Pointer, e.Rank, e.Group = l.at+sdk.Itoa(at), int64(n+1), l.group
 		if l.kind == "fact" {

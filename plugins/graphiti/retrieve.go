@@ -11,8 +11,8 @@ import (
 // all that either server offers; on core by the configured recipe or search configuration. Superseded facts come with
 // the others and may rank above their successors; they are marked, not dropped.
 //
-// In: max_items limits what is shown; the servers always get the configured max_facts, the gateway the smaller of the
-// two.
+// In: max_items limits what is shown, each list within its share; the servers always get the configured max_facts, the
+// gateway the smaller of the two.
 // Out: raw is the search's answer, then, if configured, entities (search_nodes) and the facts' episodes (bolt, core).
 // Only core returns scores, those of the reranker.
 func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) {
@@ -40,9 +40,10 @@ func retrieve(c *sdk.Call, r *abi.RetrieveRequest) (*abi.RetrieveResult, error) 
 			return nil, err
 		}
 	}
-	fitted := found.format(c, v.config, r.Budget)
+	first := found.first(r.Budget.MaxItems)
+	fitted := first.format(c, v.config, r.Budget)
 	found.explain(v, r.Budget, fitted, t)
-	evidence := found.evidence(r.Budget)
+	evidence := first.evidence()
 	fitted.Mark(evidence, 0)
 	if len(evidence) > 0 {
 		t.TopScore = evidence[0].Score // score of the first item; the lists' scores come from different rerankers
@@ -176,9 +177,9 @@ func (f *results) explain(v *scopedCall, budget abi.ContextBudget, fitted sdk.Fi
 	f.dates(t)
 	if fitted.Cut {
 		t.Warnings = append(t.Warnings,
-			"fact_cut: the first fact alone is larger than max_tokens; only its beginning is shown")
+			"fact_cut: the first item alone is larger than max_tokens; only its beginning is shown")
 	} else if count > 0 && fitted.Text == "" {
-		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first fact fits the budget")
+		t.Warnings = append(t.Warnings, "budget_too_small: not even the beginning of the first item fits the budget")
 	}
 }
 
