@@ -81,7 +81,7 @@ func checkBudget(b *bench) {
 	b.part("ids", "no id that a caller chose is in the formatted context", func() outcome { return b.idsHidden(q) })
 	b.part("fills", "a budget of tokens reaches the backend: what is held and fits is shown, or the trace says what "+
 		"ended the context", func() outcome { return b.fills(q) })
-	b.part("groups", "a group of items that is empty takes nothing of the budget from the others", func() outcome {
+	b.part("groups", "each group of items has a share of the budget, and one that is empty takes nothing of it", func() outcome {
 		if q.query == b.kit.target.Probe.Question {
 			q.scope = b.many()
 		}

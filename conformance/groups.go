@@ -15,9 +15,10 @@ import (
 // leastUsed is how much of a budget of tokens a context has to use, in percent, when not all that came is shown in it.
 const leastUsed = 60
 
-// groups asks for half of what there is, where one group of items is empty, and where all others are: the items are
-// taken out of the backend's answers on their way to the provider. A budget is for what there is, so that what an empty
-// group would have had goes to the others. Without groups, all items count as one.
+// groups asks for a part of what there is, where all groups of items are full, where one is empty, and where all others
+// are: the items are taken out of the backend's answers on their way to the provider. A budget is for what there is, so
+// that each group has a share of it, and what an empty group would have had goes to the others. Without groups, all
+// items count as one.
 func (b *bench) groups(q question) outcome {
 	if q.noAnswer != nil {
 		return *q.noAnswer
@@ -25,6 +26,9 @@ func (b *bench) groups(q question) outcome {
 	all, err := b.retrieve(q.request(abi.ContextBudget{MaxTokens: limit(roomForAll)}))
 	if err != nil {
 		return refused("retrieve", err)
+	}
+	if o := b.crowded(q, all); o != nil {
+		return *o
 	}
 	items, names := itemsByGroup(all)
 	if len(names) == 0 {
@@ -56,6 +60,58 @@ func (b *bench) groups(q question) outcome {
 	return passed("used of half of what all would take: %s", strings.Join(told, "; "))
 }
 
+// oneOf is the budget for one of several equal parts of a context.
+func oneOf(parts int, whole *abi.RetrieveResult) int64 {
+	frame := int64(0) // is paid once, however few items there are
+	if whole.Trace.FrameTokens != nil {
+		frame = *whole.Trace.FrameTokens
+	}
+	return frame + (*whole.Trace.TokenCount-frame)/int64(parts)
+}
+
+// crowded asks for half of what an average group takes, and fails if a group is not shown although its first item takes
+// no more than a third of an equal share. One ranking of all items is left alone: groups in turn, or falling scores.
+func (b *bench) crowded(q question, whole *abi.RetrieveResult) *outcome {
+	var names []string
+	ranked := true
+	for i, e := range whole.Evidence {
+		if i > 0 && e.Group != whole.Evidence[i-1].Group && slices.Contains(names, e.Group) {
+			return nil
+		}
+		if !slices.Contains(names, e.Group) {
+			names = append(names, e.Group)
+		}
+		ranked = ranked && e.Score != nil && (i == 0 || *e.Score <= *whole.Evidence[i-1].Score)
+	}
+	if ranked || len(names) < 2 {
+		return nil
+	}
+	room := oneOf(2*len(names), whole)
+	r, err := b.retrieve(q.request(abi.ContextBudget{MaxTokens: limit(room)}))
+	if err != nil {
+		o := refused("retrieve", err)
+		return &o
+	}
+	first, shown, words := map[string]int{}, map[string]int{}, 0
+	for _, e := range r.Evidence {
+		if first[e.Group] == 0 {
+			first[e.Group] = len(e.Text)
+		}
+		if e.Shown != nil {
+			shown[e.Group]++
+			words += int(e.Shown.End - e.Shown.Start)
+		}
+	}
+	for _, name := range names {
+		if shown[name] == 0 && first[name] > 0 && 3*len(names)*first[name] <= words {
+			o := failed("all groups have items: %d bytes of text are shown in max_tokens %d, and nothing of the group "+
+				"%q, whose first item has %d", words, room, name, first[name])
+			return &o
+		}
+	}
+	return nil
+}
+
 // uses asks for a context of half of the tokens that all items would take, and gives how much of it is used, in
 // percent.
 func (b *bench) uses(q question) (int64, *outcome) {
@@ -64,11 +120,7 @@ func (b *bench) uses(q question) (int64, *outcome) {
 		o := refused("retrieve", err)
 		return 0, &o
 	}
-	frame := int64(0) // is paid once, however few items there are
-	if whole.Trace.FrameTokens != nil {
-		frame = *whole.Trace.FrameTokens
-	}
-	room := frame + (*whole.Trace.TokenCount-frame)/2
+	room := oneOf(2, whole)
 	if shownItems(whole) < 3 {
 		return 100, nil // an item more or less is half of the context
 	}

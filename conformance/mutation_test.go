@@ -684,6 +684,15 @@ func mutants() map[string]func(*mutant) enterer {
 				e.Body = edit(e.Body, func(r *abi.FormatRequest) { half(r.Budget.MaxTokens) })
 			}
 		}),
+		"groups_in_order": found(func(r *abi.RetrieveResult) { // the items are those of one list
+			for i := range r.Evidence {
+				e := &r.Evidence[i]
+				e.Score = nil
+				if e.Group = "facts"; e.Shown == nil {
+					e.Group = "notes"
+				}
+			}
+		}),
 		"count_zero": found(func(r *abi.RetrieveResult) {
 			if r.Trace != nil && len(r.Evidence) > 0 {
 				r.Trace.RetrievedCount = ptr(0)
