@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,6 +135,35 @@ func TestMoreTimeToStartIsAFlag(t *testing.T) {
 	require.ErrorContains(t, err, "slow was not ready within 50ms")
 	require.ErrorContains(t, err, "--start-timeout 100ms")
 	require.ErrorContains(t, err, p.logFile)
+}
+
+func TestAServerIsReadyWhenItHasAnsweredASearch(t *testing.T) {
+	e := newEnv(t)
+	said := &messageLog{}
+	e.out = said
+	p, err := e.start(command{name: "memory", args: []string{"sh", "-c", "echo loading a model; sleep 1000"}})
+	require.NoError(t, err)
+	var asked []string
+	status := http.StatusServiceUnavailable
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.Header.Get("Authorization")+" "+string(body))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "the graph is not open")
+	}))
+	defer server.Close()
+	search := func() error {
+		return e.searchOnce(t.Context(), p, server.URL, map[string]any{"query": "anything"}, "Authorization", "Bearer x")
+	}
+	require.Eventually(t, func() bool { return tail(p.logFile, 1) != "" }, 10*time.Second, 2*time.Millisecond)
+	err = search()
+	require.ErrorContains(t, err, "memory: the first search: "+server.URL+": 503")
+	require.ErrorContains(t, err, "the graph is not open")
+	require.ErrorContains(t, err, "loading a model")
+	status = http.StatusOK
+	require.NoError(t, search())
+	require.Equal(t, []string{`POST Bearer x {"query":"anything"}`, `POST Bearer x {"query":"anything"}`}, asked)
+	require.Contains(t, said.text(), "memory answered its first search after")
 }
 
 func TestAPortThatIsTakenIsNamed(t *testing.T) {

@@ -173,7 +173,11 @@ func (g *Graphiti) StartREST(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return g.Env.ready(ctx, g.rest, 90*time.Second, answers(g.REST+"/healthcheck"))
+	if err := g.Env.ready(ctx, g.rest, 90*time.Second, answers(g.REST+"/healthcheck")); err != nil {
+		return err
+	}
+	return g.Env.searchOnce(ctx, g.rest, g.REST+"/search",
+		map[string]any{"query": "anything", "group_ids": []string{"first-search"}})
 }
 
 // Backend is this server as memhost's configuration sees it: surface "rest" or "mcp", with Bolt or without.

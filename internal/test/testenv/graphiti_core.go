@@ -117,6 +117,10 @@ func (e *Env) StartGraphitiCore(ctx context.Context) (*GraphitiCore, error) {
 		"Bearer "+g.Token)); err != nil {
 		return nil, err
 	}
+	if err := e.searchOnce(ctx, p, g.URL+"/v1/groups/first-search/search", map[string]any{"query": "anything"},
+		"Authorization", "Bearer "+g.Token); err != nil {
+		return nil, err
+	}
 	e.say("the Graphiti gateway answers at %s", g.URL)
 	return g, nil
 }

@@ -75,6 +75,10 @@ func (e *Env) StartMemOS(ctx context.Context, graph string) (*MemOS, error) {
 	if err := e.ready(ctx, p, 180*time.Second, answers(m.URL+"/health")); err != nil {
 		return nil, err
 	}
+	if err := e.searchOnce(ctx, p, m.URL+"/product/search", map[string]any{"user_id": "first-search",
+		"readable_cube_ids": []string{"first-search"}, "query": "anything", "mode": "fast"}); err != nil {
+		return nil, err
+	}
 	e.say("MemOS answers at %s", m.URL)
 	return m, nil
 }
