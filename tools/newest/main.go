@@ -18,12 +18,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // backend is a package in which a backend, or its client, is published.
@@ -191,13 +193,15 @@ func entries(text string) (list []string) {
 }
 
 // runKits resolves each list of requirements with the newest release of the backend, pinned in newest, and the newest
-// versions of the rest that go with it. Then it runs tools/live with them. All are run, whatever the first of them says.
+// versions of the rest that go with it, and prints what is newer than the pins. Then it runs tools/live with them. All are
+// run, whatever the first of them says; the last lines have each one's verdict and time.
 func runKits(ctx context.Context, root, dir string, chosen []backend, newest map[string]string, out io.Writer) error {
 	lists := filepath.Join(dir, "requirements")
 	if err := os.MkdirAll(lists, 0o755); err != nil {
 		return err
 	}
 	var failed error
+	var verdicts []string
 	for _, b := range chosen {
 		for _, name := range b.requirements {
 			pins, err := os.ReadFile(filepath.Join(root, "internal", "test", "testenv", "requirements", name+".txt"))
@@ -211,20 +215,59 @@ func runKits(ctx context.Context, root, dir string, chosen []backend, newest map
 			if err := os.WriteFile(filepath.Join(lists, name+".txt"), []byte(resolved), 0o644); err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "%s: %s\n", name, strings.Join(strings.Fields(resolved), " "))
+			fmt.Fprintf(out, "%s: newest against pinned: %s\n", name, strings.Join(moved(string(pins), resolved), ", "))
 		}
 		for _, test := range b.live {
 			fmt.Fprintln(out, "tools/live", test)
+			began, verdict := time.Now(), "passed"
 			cmd := exec.CommandContext(ctx, "tools/live", test)
 			cmd.Dir, cmd.Env = root, append(os.Environ(), "LIVE_REQUIREMENTS="+lists)
 			cmd.Stdout, cmd.Stderr = out, os.Stderr
 			if err := cmd.Run(); err != nil {
+				verdict = "FAILED"
 				failed = errors.Join(failed, fmt.Errorf("tools/live %s: %w", test, err))
 			}
+			verdicts = append(verdicts, fmt.Sprintf("tools/live %s with %s: %s, %s", test, newest[b.project], verdict,
+				time.Since(began).Round(time.Second)))
 		}
+	}
+	for _, verdict := range verdicts {
+		fmt.Fprintln(out, verdict)
 	}
 	return failed
 }
+
+// moved says how a list of resolved versions differs from the pins, in the order of the list: a maintainer looks there
+// first when a backend that has not changed fails.
+func moved(pins, resolved string) (list []string) {
+	before := map[string]string{}
+	for line := range strings.Lines(pins) {
+		if project, version, pinned := strings.Cut(strings.TrimSpace(line), "=="); pinned && !strings.HasPrefix(project, "#") {
+			before[normal(project)] = version
+		}
+	}
+	for line := range strings.Lines(resolved) {
+		project, version, _ := strings.Cut(strings.TrimSpace(line), "==")
+		switch was := before[normal(project)]; was {
+		case version:
+		case "":
+			list = append(list, fmt.Sprintf("%s %s (new)", project, version))
+		default:
+			list = append(list, fmt.Sprintf("%s %s -> %s", project, was, version))
+		}
+		delete(before, normal(project))
+	}
+	for _, project := range slices.Sorted(maps.Keys(before)) {
+		list = append(list, project+" (gone)")
+	}
+	if len(list) == 0 {
+		return []string{"no difference"}
+	}
+	return list
+}
+
+// normal is a project's name as package registries compare it.
+func normal(project string) string { return strings.ReplaceAll(strings.ToLower(project), "_", "-") }
 
 // projects are the packages of a list of pins without their versions, but for the ones that newest pins. Without
 // that, pip takes an old backend that asks for little, to have the newest of all else.
