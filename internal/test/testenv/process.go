@@ -205,7 +205,7 @@ func answers(url string, header ...string) func(context.Context) error {
 }
 
 // searchOnce has a server that is up search for something, before it is called ready. On Neo4j the first search after a
-// start takes 4 to 7 s, later ones a tenth of that (its queries are planned and compiled), and on a busy machine the first
+// start takes 2 to 7 s, later ones a tenth of that (its queries are planned and compiled), and on a busy machine the first
 // takes longer than the host's default deadline.
 func (e *Env) searchOnce(ctx context.Context, p *process, url string, body any, header ...string) error {
 	within := 2 * time.Minute
