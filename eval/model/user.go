@@ -57,7 +57,7 @@ func (u *UserModel) Open(ctx context.Context, s *simulate.Setting) (simulate.Con
 	if s.Value != "" {
 		wants = fmt.Sprintf("What the person wants: %s (%s).", s.Value, about(s.Attribute, s.Context))
 	}
-	c := &modelUser{UserModel: u, talk: []Message{{"system", fmt.Sprintf(userPrompt, wants)},
+	c := &modelUser{UserModel: u, messages: []Message{{"system", fmt.Sprintf(userPrompt, wants)},
 		{"user", "Begin. Say this in your own words, as the text of the action repeat: " + s.Opening}}}
 	r, err := c.next(ctx)
 	if err != nil {
@@ -82,9 +82,9 @@ func about(attribute, context string) string {
 // modelUser is one conversation of a model that plays a user.
 type modelUser struct {
 	*UserModel
-	talk    []Message
-	opening string
-	answers int
+	messages []Message
+	opening  string
+	answers  int
 }
 
 // Opening implements simulate.Conversation.
@@ -92,7 +92,7 @@ func (c *modelUser) Opening() string { return c.opening }
 
 // React implements simulate.Conversation. After the lab's maximum number of answers the user gives up.
 func (c *modelUser) React(ctx context.Context, answer string) (journal.Reaction, error) {
-	c.talk = append(c.talk, Message{"user", "The assistant: " + answer})
+	c.messages = append(c.messages, Message{"user", "The assistant: " + answer})
 	r, err := c.next(ctx)
 	if err != nil {
 		return r, err
@@ -116,14 +116,14 @@ func (c *modelUser) React(ctx context.Context, answer string) (journal.Reaction,
 // next asks the model for the user's next action.
 func (c *modelUser) next(ctx context.Context) (journal.Reaction, error) {
 	var r journal.Reaction
-	reply, err := c.client.Chat(ctx, c.talk, c.seed, c.put)
+	reply, err := c.client.Chat(ctx, c.messages, c.seed, c.put)
 	if err != nil {
 		return r, prefixed("simulator: ", err)
 	}
 	if missing := reply.missing(); missing != nil {
 		return r, prefixed("simulator: ", missing)
 	}
-	c.talk = append(c.talk, Message{"assistant", reply.Text})
+	c.messages = append(c.messages, Message{"assistant", reply.Text})
 	text, _ := chat.StripThoughts(reply.Text)
 	from, to := strings.Index(text, "{"), strings.LastIndex(text, "}")
 	if from < 0 || to < from || json.Unmarshal([]byte(text[from:to+1]), &r) != nil {

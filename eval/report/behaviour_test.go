@@ -93,10 +93,10 @@ func TestEachProbeShowsWhatWasRetrievedAndUsed(t *testing.T) {
 		if len(probe.Gold.Stale) == 0 {
 			continue
 		}
-		require.Len(t, told.Talks, 2)
-		assert.Equal(t, simulate.UseStale, told.Talks[0].Used)
-		assert.Equal(t, simulate.UseCurrent, told.Talks[1].Used)
-		assert.NotEmpty(t, told.Talks[0].Retrievals[0].ContextSHA256)
+		require.Len(t, told.Conversations, 2)
+		assert.Equal(t, simulate.UseStale, told.Conversations[0].Used)
+		assert.Equal(t, simulate.UseCurrent, told.Conversations[1].Used)
+		assert.NotEmpty(t, told.Conversations[0].Retrievals[0].ContextSHA256)
 		shown++
 	}
 	assert.Positive(t, shown)

@@ -58,16 +58,16 @@
     detail.append(element("p", "Expected: " + expected, "gold"));
     if (gold.evidence) detail.append(element("p", "Evidence: " + gold.evidence.map(g => g.join(" or ")).join("; ")));
     for (const s of gold.stale || []) detail.append(element("p", "Until " + s.superseded_at + ": " + s.value));
-    for (const t of told.talks || []) {
-      detail.append(talk(t, name => (data.contexts[name] || []).map(n => data.lines[n]).join("\n")));
+    for (const t of told.conversations || []) {
+      detail.append(conversation(t, name => (data.contexts[name] || []).map(n => data.lines[n]).join("\n")));
     }
     for (const a of told.answers || []) {
       detail.append(answer(a, (data.contexts[a.context] || []).map(n => data.lines[n]).join("\n")));
     }
   }
 
-  // talk shows what was said, what the agent retrieved, and which value its first answer used.
-  function talk(t, context) {
+  // conversation shows what was said, what the agent retrieved, and which value its first answer used.
+  function conversation(t, context) {
     const box = element("details"), retrievals = t.retrievals || [];
     box.append(element("summary", t.label + (t.replicate > 1 ? " #" + t.replicate : "") + ", conversation, " +
       (t.budget ? t.budget + " tokens at most" : "no limit") + ": " + t.ended + ", used: " + t.used + ", " +

@@ -36,13 +36,13 @@ type indexEntry struct {
 
 // ProbeAnswers is one probe with all answers to it.
 type ProbeAnswers struct {
-	Probe   *pack.Probe `json:"probe"`
-	Answers []Answered  `json:"answers"`
-	Talks   []Talk      `json:"talks,omitempty"`
+	Probe         *pack.Probe    `json:"probe"`
+	Answers       []Answered     `json:"answers"`
+	Conversations []Conversation `json:"conversations,omitempty"`
 }
 
-// Talk is one conversation about a probe: what was said, what the agent retrieved, and what it used.
-type Talk struct {
+// Conversation is one conversation about a probe: what was said, what the agent retrieved, and what it used.
+type Conversation struct {
 	Label     string `json:"label"`
 	Replicate int    `json:"replicate"`
 	*journal.Transcript
@@ -142,7 +142,7 @@ func (c *collection) addCell(cell *rundir.Cell, byID map[string]*ProbeAnswers) e
 			}
 		case l.Kind == journal.KindTranscript:
 			if t := byID[l.Transcript.ProbeID]; t != nil {
-				t.Talks = append(t.Talks, Talk{cell.Label, cell.Replicate, l.Transcript,
+				t.Conversations = append(t.Conversations, Conversation{cell.Label, cell.Replicate, l.Transcript,
 					c.settings[l.Transcript.ProbeID].UseOf(l.Transcript.First())})
 			}
 		case l.Kind == journal.KindAnswer:
@@ -228,9 +228,9 @@ func (t *ProbeAnswers) contexts() []string {
 	for i := range t.Answers {
 		list = append(list, t.Answers[i].Context)
 	}
-	for _, talk := range t.Talks {
-		for i := range talk.Retrievals {
-			list = append(list, talk.Retrievals[i].ContextSHA256)
+	for _, c := range t.Conversations {
+		for i := range c.Retrievals {
+			list = append(list, c.Retrievals[i].ContextSHA256)
 		}
 	}
 	return list

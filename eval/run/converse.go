@@ -274,8 +274,8 @@ func (p *persona) findNonces(ctx context.Context) error {
 	}
 	check := &journal.NonceCheck{}
 	found := map[string]bool{}
-	talks := before.talks()
-	for _, c := range talks {
+	list := before.finished()
+	for _, c := range list {
 		check.Nonces += len(c.nonces)
 		result, err := p.slot.Retrieve(ctx, &abi.RetrieveRequest{Query: c.opening + " " + strings.Join(c.nonces, " "),
 			Scope: p.scope, SessionID: fmt.Sprintf("nonce-check-%d", before.number)})
@@ -295,7 +295,7 @@ func (p *persona) findNonces(ctx context.Context) error {
 			found[strings.ToLower(nonce)] = true
 		}
 	}
-	for _, c := range talks {
+	for _, c := range list {
 		late := func(b journal.Breach) {
 			check.Breaches = append(check.Breaches, journal.LateBreach{ProbeID: c.probe, Budget: c.budget, Breach: b})
 		}
@@ -317,8 +317,8 @@ func (p *persona) findNonces(ctx context.Context) error {
 	return p.journal.Write(line)
 }
 
-// talks returns the session's conversations, in order.
-func (t *testSession) talks() []*conversation {
+// finished returns the session's conversations, in order.
+func (t *testSession) finished() []*conversation {
 	var list []*conversation
 	for _, c := range t.done.transcripts {
 		list = append(list, c)

@@ -40,26 +40,26 @@ func (t *testSession) feedback(ctx context.Context, probes []*pack.Probe) error 
 		return err
 	}
 	said := map[string]bool{} // a person says the same under each budget
-	for _, talk := range t.talks() {
-		i := slices.IndexFunc(probes, func(p *pack.Probe) bool { return p.ProbeID == talk.probe })
-		if i < 0 || talk.script == nil {
+	for _, c := range t.finished() {
+		i := slices.IndexFunc(probes, func(p *pack.Probe) bool { return p.ProbeID == c.probe })
+		if i < 0 || c.script == nil {
 			continue
 		}
 		setting := simulate.NewSetting(probes[i], preferences)
-		for turn, x := range talk.script.Exchanges {
-			if x.Action != journal.ActionCorrect || turn+1 == len(talk.script.Exchanges) {
+		for turn, x := range c.script.Exchanges {
+			if x.Action != journal.ActionCorrect || turn+1 == len(c.script.Exchanges) {
 				continue
 			}
-			text := talk.script.Exchanges[turn+1].User
-			if said[talk.probe+"\x00"+text] {
+			text := c.script.Exchanges[turn+1].User
+			if said[c.probe+"\x00"+text] {
 				continue
 			}
-			said[talk.probe+"\x00"+text] = true
-			id := fmt.Sprintf("feedback-%d-%s-%d-%d", t.number, talk.probe, talk.budget, turn+1)
+			said[c.probe+"\x00"+text] = true
+			id := fmt.Sprintf("feedback-%d-%s-%d-%d", t.number, c.probe, c.budget, turn+1)
 			if t.done.feedback[id] {
 				continue
 			}
-			wrong, err := t.wrongItems(talk.script, setting, turn+1)
+			wrong, err := t.wrongItems(c.script, setting, turn+1)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func (t *testSession) feedback(ctx context.Context, probes []*pack.Probe) error 
 			if x.Agent == "" {
 				request.History = request.History[:1]
 			}
-			if err := t.applyFeedback(ctx, slot, talk, request); err != nil {
+			if err := t.applyFeedback(ctx, slot, c, request); err != nil {
 				return err
 			}
 		}
@@ -78,8 +78,8 @@ func (t *testSession) feedback(ctx context.Context, probes []*pack.Probe) error 
 }
 
 // applyFeedback passes one correction on, and journals the receipt.
-func (t *testSession) applyFeedback(ctx context.Context, slot host.Contract, talk *conversation, request *abi.MemoryFeedback) error {
-	f := &journal.Feedback{FeedbackID: request.FeedbackID, ProbeID: talk.probe, Budget: talk.budget, Text: request.Text,
+func (t *testSession) applyFeedback(ctx context.Context, slot host.Contract, c *conversation, request *abi.MemoryFeedback) error {
+	f := &journal.Feedback{FeedbackID: request.FeedbackID, ProbeID: c.probe, Budget: c.budget, Text: request.Text,
 		NativeIDs: request.NativeIDs}
 	for attempt := 0; ; attempt++ {
 		receipt, err := slot.ApplyFeedback(ctx, request)

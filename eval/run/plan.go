@@ -33,7 +33,7 @@ type Cost struct {
 //
 // Errors: those of reading the pack.
 func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, error) {
-	sessions, talks := 0, 0
+	sessions, conversations := 0, 0
 	for _, persona := range p.Manifest.Personas {
 		last := 0
 		preferences, err := p.Preferences(persona.PersonaID)
@@ -49,7 +49,7 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 				last = probe.AfterSession
 			}
 			if l.Subject != nil && hasConversation(probe, simulate.NewSetting(probe, preferences)) {
-				talks++
+				conversations++
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func Plan(l *lab.Lab, p *pack.Pack, remote func(*lab.Provider) bool) ([]Cost, er
 		c.Events += fresh
 		c.Retrievals = fresh + n*(probes+int(2*l.Stability*float64(probes))+sessions)
 		if l.Subject != nil {
-			c.Conversations = n * talks * len(l.SubjectBudgets(l.BudgetsOf(entry)))
+			c.Conversations = n * conversations * len(l.SubjectBudgets(l.BudgetsOf(entry)))
 			c.Retrievals += c.Conversations // the search for its nonces; the subject's own retrievals are unknown
 			if l.Subject.Seat == lab.SeatBuiltin {
 				c.ModelCalls += c.Conversations // at least one

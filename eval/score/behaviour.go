@@ -88,7 +88,7 @@ func (w *walk) talked(l *journal.Line) error {
 				r.values[i] = m.behave(c)
 			}
 		}
-		w.talks[at][p.number] = r
+		w.conversations[at][p.number] = r
 	}
 	w.behaviour.add(c)
 	return nil
@@ -275,8 +275,8 @@ func (c *column) behave() *Behaviour {
 		if cell.behaviour != nil {
 			sum.merge(cell.behaviour)
 		}
-		for _, talks := range cell.talks {
-			for _, r := range talks {
+		for _, readings := range cell.conversations {
+			for _, r := range readings {
 				sum.Leaked += int(yes(r != nil && r.leaked))
 			}
 		}
@@ -315,10 +315,10 @@ func (s *scorer) spreadLeaks() {
 	each := func(do func(key, *reading)) {
 		for _, c := range s.columns {
 			for _, cell := range c.cells {
-				for at, talks := range cell.talks {
-					for n, r := range talks {
+				for at, readings := range cell.conversations {
+					for n, r := range readings {
 						if r != nil {
-							s.hasTalks = true
+							s.hasConversations = true
 							do(key{at, n, cell.Replicate}, r)
 						}
 					}
@@ -361,11 +361,11 @@ func (c *column) since(at int, budget int64) SinceCurve {
 	return curve
 }
 
-// talking counts the column's replicates with a conversation at a budget.
-func (c *column) talking(at int) int {
+// withConversations counts the column's replicates with a conversation at a budget.
+func (c *column) withConversations(at int) int {
 	n := 0
 	for _, cell := range c.cells {
-		if slices.ContainsFunc(cell.talks[at], func(r *reading) bool { return r != nil }) {
+		if slices.ContainsFunc(cell.conversations[at], func(r *reading) bool { return r != nil }) {
 			n++
 		}
 	}
@@ -407,7 +407,7 @@ func (t *timeline) countSessions() *Sessions {
 
 // behaviourNotes adds what a reader must know about the conversations before looking at figures.
 func (s *scorer) behaviourNotes(m *Metrics, add func(string, ...any)) {
-	if s.hasTalks && s.pack.Manifest.Counts.Preferences == 0 {
+	if s.hasConversations && s.pack.Manifest.Counts.Preferences == 0 {
 		add("the pack says nothing about preferences: CS and PET are not computed")
 	}
 	stub, answers := 0, 0

@@ -24,18 +24,18 @@ type cell struct {
 	manifest *manifest
 	// readings are first reads, by budget and probe; nil if none was made.
 	readings [][]*reading
-	// talks are conversations, by budget and probe; nil if there was none, or if the simulator failed.
-	talks     [][]*reading
-	behaviour *behaviourCounts
-	recorded  []bool                     // by the number of the event
-	failed    map[string]map[string]bool // events that were given up, by persona and id
-	empty     map[[2]string]bool         // recorded events of which nothing was kept, by persona and id
-	closed    int
-	wall      Wall
-	readiness Readiness
-	filter    map[string]int
-	warnings  map[string]int
-	writeErrs map[string]int
+	// conversations are by budget and probe; nil if there was none, or if the simulator failed.
+	conversations [][]*reading
+	behaviour     *behaviourCounts
+	recorded      []bool                     // by the number of the event
+	failed        map[string]map[string]bool // events that were given up, by persona and id
+	empty         map[[2]string]bool         // recorded events of which nothing was kept, by persona and id
+	closed        int
+	wall          Wall
+	readiness     Readiness
+	filter        map[string]int
+	warnings      map[string]int
+	writeErrs     map[string]int
 	// turns are the agent's. One that was answered again after an interruption counts once.
 	turns   map[turn]*journal.Answer
 	fan     FanOut
@@ -80,11 +80,11 @@ type reader struct {
 // sealed one, and for a context that does not match its hash.
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: make([]bool, r.events),
-		talks: make([][]*reading, len(r.budgets)), behaviour: newBehaved(), filter: map[string]int{},
+		conversations: make([][]*reading, len(r.budgets)), behaviour: newBehaved(), filter: map[string]int{},
 		failed: map[string]map[string]bool{}, empty: map[[2]string]bool{}, warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
 	c.wall.Breaches = []string{}
 	for i := range c.readings {
-		c.readings[i], c.talks[i] = make([]*reading, len(r.probes)), make([]*reading, len(r.probes))
+		c.readings[i], c.conversations[i] = make([]*reading, len(r.probes)), make([]*reading, len(r.probes))
 	}
 	path := filepath.Join(info.Folder(r.folder), journal.Name)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {

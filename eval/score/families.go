@@ -27,8 +27,8 @@ func (c *familyBuilder) family(metricName string, at int, budget int64) Family {
 	var labels []string
 	var pairs [][]stats.Pair
 	for _, other := range c.columns {
-		talks := m.behave == nil || other.talking(at) > 0
-		if other != c.reference && !other.beside && other.hasBudget(budget) && talks && other.Feedback == c.reference.Feedback {
+		has := m.behave == nil || other.withConversations(at) > 0
+		if other != c.reference && !other.beside && other.hasBudget(budget) && has && other.Feedback == c.reference.Feedback {
 			labels = append(labels, other.Label)
 			pairs = append(pairs, c.pairs(other, number, at))
 		}
@@ -36,7 +36,7 @@ func (c *familyBuilder) family(metricName string, at int, budget int64) Family {
 	switch {
 	case !c.reference.hasBudget(budget):
 		f.Reason = "the reference is not asked with this budget"
-	case m.behave != nil && c.reference.talking(at) == 0:
+	case m.behave != nil && c.reference.withConversations(at) == 0:
 		f.Reason = "no conversation had this budget"
 	case len(labels) == 0:
 		f.Reason = "there is no other provider"
@@ -67,7 +67,7 @@ func (c *familyBuilder) needReplicates(f *Family, at int) {
 	for i := range f.Comparisons {
 		x := &f.Comparisons[i]
 		other := c.columns[slices.IndexFunc(c.columns, func(o *column) bool { return o.Label == x.Label })]
-		if min(other.talking(at), c.reference.talking(at)) < minReplicates {
+		if min(other.withConversations(at), c.reference.withConversations(at)) < minReplicates {
 			x.Verdict = stats.TooFewReplicates
 		}
 	}

@@ -56,7 +56,7 @@ func (c *column) of(m *metric, budget int) [][]*reading {
 	}
 	list := make([][]*reading, len(c.cells))
 	for i, cell := range c.cells {
-		list[i] = cell.talks[budget]
+		list[i] = cell.conversations[budget]
 	}
 	return list
 }
@@ -173,7 +173,7 @@ func (c *column) budgeted(at int, budget int64) Budgeted {
 func (c *column) figures(at int, budget int64, s slice) Figures {
 	f := Figures{}
 	for i := range metrics {
-		if m := &metrics[i]; (m.Headline || !s.headline) && (!c.foreign || m.ofRanking()) && (c.hasTalks || m.behave == nil) {
+		if m := &metrics[i]; (m.Headline || !s.headline) && (!c.foreign || m.ofRanking()) && (c.hasConversations || m.behave == nil) {
 			f[m.Name] = c.figure(m, i, at, budget, s)
 		}
 	}

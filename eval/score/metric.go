@@ -26,9 +26,9 @@ type metric struct {
 	measure func(*measurement) float64
 	// behave returns the value of a conversation about a probe that applies, for metrics of behaviour, which have no
 	// measure. If scaled, values are compared as shares of their maximum.
-	behave func(*conversation) float64
-	scaled bool
-	talks  []exampleTalk
+	behave        func(*conversation) float64
+	scaled        bool
+	conversations []exampleConversation
 	// chance is the expected score of a random order. If it is above one half on average, the metric is not used.
 	chance func(*probe) float64
 	// agrees names a metric whose verdict must be the same; unless names one that must not be worse if this one is

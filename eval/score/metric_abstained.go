@@ -8,7 +8,7 @@ var _ = register(metric{
 			"nobody said"},
 	applies: (*probe).neverMentioned, none: "every probe can be answered", absent: noAgent,
 	behave: func(c *conversation) float64 { return yes(simulate.Abstains(c.first)) },
-	talks: []exampleTalk{
+	conversations: []exampleConversation{
 		{"it says so", "shoe size", []string{"I do not know your shoe size."}, 1},
 		{"it makes one up", "shoe size", []string{"It is 43."}, 0},
 	},

@@ -9,7 +9,7 @@ var _ = register(
 				"other, of those whose attribute has another value in another context at that time and has not changed in this one"},
 		applies: (*probe).ofContexts, none: "the pack has no preference that differs between contexts", absent: noAgent,
 		behave: func(c *conversation) float64 { return yes(c.use == simulate.UseCurrent) },
-		talks: []exampleTalk{
+		conversations: []exampleConversation{
 			{"this context's value", "editor at work", []string{"I have opened Vim."}, 1},
 			{"another context's", "editor at work", []string{"I have opened Nano."}, 0},
 			{"both: the choice is left to the person", "editor at work", []string{"Vim or Nano?"}, 0},
@@ -23,7 +23,7 @@ var _ = register(
 		applies: (*probe).ofContexts, none: "the pack has no preference that differs between contexts", absent: noAgent,
 		unless: "cs", otherwise: DependsOnSilence,
 		behave: func(c *conversation) float64 { return yes(c.use == simulate.UseElsewhere) },
-		talks: []exampleTalk{
+		conversations: []exampleConversation{
 			{"another context's", "editor at work", []string{"I have opened Nano."}, 1},
 			{"none", "editor at work", []string{"Which one?"}, 0},
 		},

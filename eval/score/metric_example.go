@@ -80,9 +80,9 @@ func (e *example) retrieval() *retrieval {
 	return r
 }
 
-// exampleTalk is a conversation with a scripted person in the example's world: its topic, and the agent's answers,
+// exampleConversation is a conversation with a scripted person in the example's world: its topic, and the agent's answers,
 // until the person accepts or gives up. Without an answer the agent has failed.
-type exampleTalk struct {
+type exampleConversation struct {
 	says, about string
 	answers     []string
 	value       float64
@@ -111,7 +111,7 @@ var exampleOpenings = []exampleOpening{
 }
 
 // conversation is a conversation between a scripted Mila and an agent, with the probe that it is about.
-func (e *exampleTalk) conversation() (*probe, *conversation) {
+func (e *exampleConversation) conversation() (*probe, *conversation) {
 	i := slices.IndexFunc(exampleOpenings, func(o exampleOpening) bool { return o.about == e.about })
 	o := exampleOpenings[i]
 	row := &pack.Probe{ProbeID: e.about, Query: o.says, Opening: o.says, Attribute: o.attribute, Context: o.context,

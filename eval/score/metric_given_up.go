@@ -10,7 +10,7 @@ var _ = register(metric{
 	behave: func(c *conversation) float64 {
 		return yes(c.Ended != journal.EndedAccepted)
 	},
-	talks: []exampleTalk{
+	conversations: []exampleConversation{
 		{"never right", "town", []string{"Porto.", "Porto.", "Porto.", "Porto."}, 1},
 		{"no answer", "town", nil, 1},
 		{"right at last", "town", []string{"Porto.", "Porto.", "Porto.", "Lagos."}, 0},

@@ -18,7 +18,7 @@ var _ = register(metric{
 		}
 		return float64(n)
 	},
-	talks: []exampleTalk{
+	conversations: []exampleConversation{
 		{"right at once", "town", []string{"A taxi to Lagos is on its way."}, 0},
 		{"after one correction", "town", []string{"To Porto.", "To Lagos."}, 1},
 		{"asked again, and then right", "town", []string{"Porto or Lagos?", "To Lagos."}, 0},

@@ -9,7 +9,7 @@ var _ = register(
 				"other, of those whose value has changed and is the same in all contexts"},
 		applies: (*probe).ofChange, none: "the pack has no preference that changes", absent: noAgent,
 		behave: func(c *conversation) float64 { return yes(c.use == simulate.UseCurrent) },
-		talks: []exampleTalk{
+		conversations: []exampleConversation{
 			{"the value in force", "town", []string{"A taxi to Lagos is on its way."}, 1},
 			{"a former one", "town", []string{"A taxi to Porto is on its way."}, 0},
 			{"none", "town", []string{"Where to?"}, 0},
@@ -21,7 +21,7 @@ var _ = register(
 		applies: (*probe).ofChange, none: "the pack has no preference that changes", absent: noAgent,
 		unless: "pet", otherwise: DependsOnSilence,
 		behave: func(c *conversation) float64 { return yes(c.use == simulate.UseStale) },
-		talks: []exampleTalk{
+		conversations: []exampleConversation{
 			{"a former one", "town", []string{"A taxi to Porto is on its way."}, 1},
 			{"none", "town", []string{"Where to?"}, 0},
 			{"both", "town", []string{"Lagos, no longer Porto."}, 0},
@@ -32,7 +32,7 @@ var _ = register(
 			What: "the same for sessions whose value has changed and differs between contexts: neither cs nor pet counts them"},
 		applies: (*probe).ofBoth, none: "the pack has no preference that changes and differs between contexts", absent: noAgent,
 		behave: func(c *conversation) float64 { return yes(c.use == simulate.UseCurrent) },
-		talks: []exampleTalk{
+		conversations: []exampleConversation{
 			{"the value in force here", "lunch at work", []string{"A salad."}, 1},
 			{"a former one", "lunch at work", []string{"A soup."}, 0},
 		},

@@ -24,8 +24,8 @@ func TestEveryMetricMeasuresItsExamples(t *testing.T) {
 				assert.NotEmpty(t, m.otherwise)
 			}
 			if m.behave != nil {
-				require.NotEmpty(t, m.talks)
-				for _, e := range m.talks {
+				require.NotEmpty(t, m.conversations)
+				for _, e := range m.conversations {
 					p, c := e.conversation()
 					require.True(t, m.applies(p), "%s: it applies to what the example is about", e.says)
 					assert.InDelta(t, e.value, m.behave(c), 1e-12, e.says)
@@ -120,9 +120,9 @@ func metricsPage() string {
 			fmt.Fprintf(&b, " \"Better\" needs `%s` not to be worse, or the verdict %q.", m.unless, m.otherwise)
 		}
 		b.WriteString("\n")
-		if len(m.talks) > 0 {
+		if len(m.conversations) > 0 {
 			b.WriteString("\n| example | about | the agent answers | value |\n|---|---|---|---|\n")
-			for _, e := range m.talks {
+			for _, e := range m.conversations {
 				answers := "nothing"
 				if len(e.answers) > 0 {
 					answers = "\"" + strings.Join(e.answers, "\"<br>\"") + "\""

@@ -416,7 +416,7 @@ func (s *scorer) metrics() *Metrics {
 	m := &Metrics{Metrics: Version, Run: s.facts(), Keys: s.keys(), Catalogue: []Entry{}, Columns: []Column{},
 		Exploratory: []Family{}}
 	for i := range metrics {
-		if s.hasTalks || metrics[i].behave == nil {
+		if s.hasConversations || metrics[i].behave == nil {
 			m.Catalogue = append(m.Catalogue, metrics[i].Entry)
 		}
 	}
@@ -461,7 +461,7 @@ func (s *scorer) metrics() *Metrics {
 		}
 		for i := range metrics {
 			entry := &metrics[i]
-			if entry.behave != nil && !s.hasTalks {
+			if entry.behave != nil && !s.hasConversations {
 				continue
 			}
 			if !entry.Headline || !entry.comparable() || primary != nil && primary.Metric == entry.Name &&

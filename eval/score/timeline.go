@@ -23,9 +23,9 @@ type timeline struct {
 	events   int                 // number of events
 	canaries map[uint64][]canary // by the hash of their first word
 	excluded map[string]bool     // probes that an audit excludes
-	// hasTalks means that the run has conversations of an agent, in which people give up after patience answers.
-	hasTalks bool
-	patience int
+	// hasConversations means that the run has conversations of an agent, in which people give up after patience answers.
+	hasConversations bool
+	patience         int
 }
 
 // most is how often a person states what they want before they give up.

@@ -85,13 +85,13 @@ func (m *memory) End(context.Context) []journal.Breach {
 type loop struct {
 	*builtin
 	memory
-	context string
-	talk    []model.Message
+	context  string
+	messages []model.Message
 }
 
 // Say implements Subject. The template only contains the user's newest text: earlier contexts are not repeated.
 func (l *loop) Say(ctx context.Context, text string) (*subject.Answer, error) {
-	if len(l.talk) == 0 || !l.once {
+	if len(l.messages) == 0 || !l.once {
 		var err error
 		if l.context, err = l.retrieve(ctx, text); err != nil {
 			return nil, err
@@ -99,14 +99,14 @@ func (l *loop) Say(ctx context.Context, text string) (*subject.Answer, error) {
 	}
 	template := strings.ReplaceAll(l.template, userPlace, l.start.User.String())
 	prompt := model.Fill(template, l.context, text, "", l.start.Now)
-	reply, err := l.client.Chat(ctx, append(l.talk, model.Message{Role: "user", Content: prompt}), l.seed, l.start.Put)
+	reply, err := l.client.Chat(ctx, append(l.messages, model.Message{Role: "user", Content: prompt}), l.seed, l.start.Put)
 	if err != nil {
 		return nil, unlessGone(err)
 	}
 	if strings.TrimSpace(reply.Text) == "" {
 		return nil, subject.Failed(abi.CodeBackend, "the model's answer is empty (finish_reason: "+reply.FinishReason+")")
 	}
-	l.talk = append(l.talk, model.Message{Role: "user", Content: text}, model.Message{Role: "assistant", Content: reply.Text})
+	l.messages = append(l.messages, model.Message{Role: "user", Content: text}, model.Message{Role: "assistant", Content: reply.Text})
 	return answerOf(reply), nil
 }
 

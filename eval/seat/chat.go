@@ -83,9 +83,9 @@ func freePort() (string, error) {
 type chatServer struct {
 	*process
 	*chat
-	client *model.Client
-	put    model.Put
-	talk   []model.Message
+	client   *model.Client
+	put      model.Put
+	messages []model.Message
 }
 
 // listening waits until the server accepts connections.
@@ -112,15 +112,15 @@ func (s *chatServer) listening(ctx context.Context, address string) error {
 
 // Say implements Subject.
 func (s *chatServer) Say(ctx context.Context, text string) (*subject.Answer, error) {
-	s.talk = append(s.talk, model.Message{Role: "user", Content: text})
-	reply, err := s.client.Chat(ctx, s.talk, s.seed, s.put)
+	s.messages = append(s.messages, model.Message{Role: "user", Content: text})
+	reply, err := s.client.Chat(ctx, s.messages, s.seed, s.put)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, subject.AsFailure(err) // the server is the subject: the run does not wait for it
 	}
-	s.talk = append(s.talk, model.Message{Role: "assistant", Content: reply.Text})
+	s.messages = append(s.messages, model.Message{Role: "assistant", Content: reply.Text})
 	return answerOf(reply), nil
 }
 

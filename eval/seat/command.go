@@ -35,7 +35,7 @@ func (c *command) Sit(ctx context.Context, start *subject.Start) (subject.Subjec
 	if err != nil {
 		return nil, err
 	}
-	t := &talker{process: p, lines: make(chan line), quit: make(chan struct{})}
+	t := &lineSubject{process: p, lines: make(chan line), quit: make(chan struct{})}
 	go t.read()
 	if err := t.write(ctx, start); err != nil {
 		t.stop()
@@ -44,8 +44,8 @@ func (c *command) Sit(ctx context.Context, start *subject.Start) (subject.Subjec
 	return t, nil
 }
 
-// talker is a process that communicates in JSON lines, in one conversation.
-type talker struct {
+// lineSubject is a process that communicates in JSON lines, in one conversation.
+type lineSubject struct {
 	*process
 	lines  chan line
 	quit   chan struct{} // closed once no more lines are expected
@@ -62,7 +62,7 @@ type line struct {
 const maxLine = 1 << 20
 
 // read forwards lines until the process ends, and drops them once no more are expected.
-func (t *talker) read() {
+func (t *lineSubject) read() {
 	in := bufio.NewScanner(t.out)
 	in.Buffer(make([]byte, 0, 64<<10), maxLine)
 	pass := func(l line) {
@@ -83,7 +83,7 @@ func (t *talker) read() {
 }
 
 // stop kills the process.
-func (t *talker) stop() {
+func (t *lineSubject) stop() {
 	close(t.quit)
 	t.kill()
 }
@@ -91,7 +91,7 @@ func (t *talker) stop() {
 // write sends a line.
 //
 // Errors: a failure of the subject, if the process does not read it; the context's.
-func (t *talker) write(ctx context.Context, value any) error {
+func (t *lineSubject) write(ctx context.Context, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return abi.WrapError(abi.CodeInternal, err.Error(), err)
@@ -117,7 +117,7 @@ func (t *talker) write(ctx context.Context, value any) error {
 }
 
 // broken is the error for a process that closed a pipe, usually because it exited.
-func (t *talker) broken(ctx context.Context, what string) error {
+func (t *lineSubject) broken(ctx context.Context, what string) error {
 	timer := time.NewTimer(lingering)
 	defer timer.Stop()
 	select {
@@ -131,13 +131,13 @@ func (t *talker) broken(ctx context.Context, what string) error {
 }
 
 // Say implements Subject.
-func (t *talker) Say(ctx context.Context, text string) (*subject.Answer, error) {
+func (t *lineSubject) Say(ctx context.Context, text string) (*subject.Answer, error) {
 	answer, err := t.say(ctx, text)
 	t.failed = err != nil
 	return answer, err
 }
 
-func (t *talker) say(ctx context.Context, text string) (*subject.Answer, error) {
+func (t *lineSubject) say(ctx context.Context, text string) (*subject.Answer, error) {
 	if err := t.write(ctx, map[string]string{"type": "user", "text": text}); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func readAnswer(text []byte) (*subject.Answer, error) {
 }
 
 // End implements Subject. A process that failed is killed at once.
-func (t *talker) End(ctx context.Context) []journal.Breach {
+func (t *lineSubject) End(ctx context.Context) []journal.Breach {
 	if t.failed {
 		t.stop()
 		return nil

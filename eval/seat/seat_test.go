@@ -163,7 +163,7 @@ func TestASubjectThatFailsIsBounded(t *testing.T) {
 					assert.Equal(t, c.end, breaches[0].Kind, breaches[0].Detail)
 				}
 				select {
-				case <-s.(*talker).exited:
+				case <-s.(*lineSubject).exited:
 				default:
 					t.Error("the process is still there")
 				}

@@ -67,7 +67,7 @@ func Run(t *testing.T, l *lab.Lab, p *pack.Pack,
 					for _, budget := range budgets {
 						a := agent(c.Label, replicate, s)
 						line := &journal.Line{Kind: journal.KindTranscript, PersonaID: probe.PersonaID, Session: probe.AfterSession,
-							Transcript: talk(t, folder, s, budget, a)}
+							Transcript: converse(t, folder, s, budget, a)}
 						require.NoError(t, w.Write(line))
 						check := &journal.NonceCheck{Nonces: len(line.Transcript.Exchanges)}
 						for _, b := range a.Late {
@@ -89,7 +89,7 @@ func Run(t *testing.T, l *lab.Lab, p *pack.Pack,
 	return folder
 }
 
-func talk(t *testing.T, folder string, s *simulate.Setting, budget int64, a Agent) *journal.Transcript {
+func converse(t *testing.T, folder string, s *simulate.Setting, budget int64, a Agent) *journal.Transcript {
 	t.Helper()
 	context, err := rundir.Contexts(folder).Put([]byte(a.Context))
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func Knowing(s *simulate.Setting) Agent {
 
 // Lab is a lab whose sealed comparison is on pet, against the first label.
 func Lab(replicates int, labels ...string) *lab.Lab {
-	l := &lab.Lab{Lab: lab.Version, Name: "talks", Budgets: []int64{1000}, Replicates: replicates, Seed: 1, Tokenizer: "o200k_base",
+	l := &lab.Lab{Lab: lab.Version, Name: "conversations", Budgets: []int64{1000}, Replicates: replicates, Seed: 1, Tokenizer: "o200k_base",
 		Primary: &lab.Primary{Metric: "pet", Budget: 1000, Reference: labels[0]}}
 	for _, label := range labels {
 		l.Providers = append(l.Providers, lab.Provider{Label: label, Memory: map[string]any{"provider": label}})

@@ -106,9 +106,9 @@ func listedIDs(ctx context.Context, d *cli.Door, scope abi.MemoryScope) ([]strin
 	return report.EventIDs(ctx, lister, scope)
 }
 
-// checkConversations reads and counts everything. bad explains which talks cannot be read; they may be skipped.
+// checkConversations reads and counts everything. bad explains which conversations cannot be read; they may be skipped.
 //
-// Errors: invalid_argument with the talks that cannot be read, unless they may be skipped; ErrInterrupted, after a line
+// Errors: invalid_argument with the conversations that cannot be read, unless they may be skipped; ErrInterrupted, after a line
 // about what was read.
 func (a *commands) checkConversations(ctx context.Context, source conversations.Source, args []string, o conversations.Options, keepGoing bool) (
 	_ conversations.Counts, bad []string, err error) {
@@ -154,9 +154,9 @@ func (a *commands) checkConversations(ctx context.Context, source conversations.
 func (a *commands) reportDryRun(counts conversations.Counts, bad []string) error {
 	if a.Out.JSON {
 		err := a.Out.Object(struct {
-			DryRun bool                 `json:"dry_run"`
-			Talks  conversations.Counts `json:"talks"`
-			Bad    int                  `json:"cannot_be_read"`
+			DryRun        bool                 `json:"dry_run"`
+			Conversations conversations.Counts `json:"conversations"`
+			Bad           int                  `json:"cannot_be_read"`
 		}{true, counts, len(bad)})
 		if err != nil {
 			return err

@@ -49,8 +49,8 @@ type recordSummary struct {
 	// Scopes are those of the events that were sent, in order; at most maxScopes.
 	Scopes []abi.MemoryScope `json:"scopes,omitempty"`
 	Error  *abi.Error        `json:"error,omitempty"`
-	// Talks counts what was found in exports and logs, nil for other inputs.
-	Conversations *conversations.Counts `json:"talks,omitempty"`
+	// Conversations counts what was found in exports and logs, nil for other inputs.
+	Conversations *conversations.Counts `json:"conversations,omitempty"`
 }
 
 // unit names what LastLine, StoppedAt and the lines of failures count.

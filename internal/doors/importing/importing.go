@@ -259,7 +259,7 @@ func (i *Importer) read(ctx context.Context, c *checkedFile) (*wire.ImportCheck,
 func describe(check *wire.ImportCheck, in items, source conversations.Source, attachments int) {
 	if r, ok := in.(*conversations.Reader); ok {
 		counts := r.Counts()
-		check.Title, check.Talks, check.LeftOut = source.Title(), int64(counts.Conversations), append(check.LeftOut,
+		check.Title, check.Conversations, check.LeftOut = source.Title(), int64(counts.Conversations), append(check.LeftOut,
 			counts.LeftOut()...)
 		return
 	}

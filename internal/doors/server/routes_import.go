@@ -36,7 +36,7 @@ func (s *Server) importRoutes() []route {
 				"removed after fifteen minutes without a confirmation.",
 			takes: []string{wire.MediaJSON, wire.MediaZip},
 			answer: &wire.ImportCheck{Confirmation: "KX4ARQWJ3LNZLZH5LCGUU7S46X", Source: "chatgpt", Title: "ChatGPT's export",
-				Talks: 120, Events: 4213, Messages: 8426, First: "2025-02-03T09:00:02Z", Last: "2026-03-01T17:30:00Z",
+				Conversations: 120, Events: 4213, Messages: 8426, First: "2025-02-03T09:00:02Z", Last: "2026-03-01T17:30:00Z",
 				LeftOut: []string{"31 tool calls"}, Problems: []string{}, Scopes: []abi.MemoryScope{}, NeedsScope: true},
 			handler: http.HandlerFunc(s.importCheck)},
 		{method: http.MethodPost, path: wire.PathImportConfirm, operation: wire.OpImportConfirm, tag: tagMemory,

@@ -58,7 +58,7 @@ func Sources() []Source { return []Source{ChatGPT, Claude, ClaudeCode, Codex, Op
 type Counts struct {
 	// Files is the number of opened files.
 	Files         int `json:"files"`
-	Conversations int `json:"talks"`
+	Conversations int `json:"conversations"`
 	Events        int `json:"events"`
 	Messages      int `json:"messages"`
 	// Attachments are named in the text; their content is not recorded.
@@ -95,7 +95,7 @@ type Counts struct {
 	// Unfinished are last turns without a complete answer. They are recorded once they have one.
 	Unfinished int `json:"unfinished_turns_left_out"`
 	// Empty are conversations of which nothing was left.
-	Empty int `json:"empty_talks_left_out"`
+	Empty int `json:"empty_conversations_left_out"`
 	// Derived are files with facts that a service derived from conversations. They are not conversations, and are
 	// skipped.
 	Derived []string `json:"derived_left_out"`
@@ -552,7 +552,7 @@ func unreadable(name string, err error) *abi.Error {
 }
 
 // reasonNothing is the error reason if a folder or an archive has no file of a source.
-const reasonNothing = "no_talks"
+const reasonNothing = "no_conversations"
 
 // nothingIn is the error for a folder or an archive without a file of the source.
 func nothingIn(source Source, name string) *abi.Error {

@@ -227,7 +227,7 @@ openai-jsonl-r3 turn-0001 2026-01-07T10:00:00Z
 	require.Equal(t, 1, counts.ToolCalls)
 }
 
-func TestATalkThatHasGrownKeepsItsIDs(t *testing.T) {
+func TestAConversationThatHasGrownKeepsItsIDs(t *testing.T) {
 	ids := func(text string) []string {
 		r, err := conversations.Open(conversations.OpenAIJSONL, []string{write(t, "x.jsonl", text)},
 			conversations.Options{Options: convert.Options{RunID: "r", UserID: "u"}})

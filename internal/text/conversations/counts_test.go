@@ -112,7 +112,7 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 				{item(`{"type":"function_call","name":"shell"}`), tool},
 				{item(`{"type":"function_call_output","output":"2"}`), output},
 				{item(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Fine."}]}`), subAgent},
-				{"", "cut_off_last_lines_left_out empty_talks_left_out"}, // what file adds
+				{"", "cut_off_last_lines_left_out empty_conversations_left_out"}, // what file adds
 			}},
 		{name: "chatgpt", source: conversations.ChatGPT,
 			file: func(units []string) string {
@@ -185,9 +185,9 @@ func TestEveryPieceOfALogIsRecordedOrCounted(t *testing.T) {
 			units: []unit{
 				{`{"header":"Gemini Apps","title":"Prompted How many boats? Attached 1 file.","time":"2026-01-08T09:00:00Z","attachedFiles":[{"name":"a.png"}],"safeHtmlItem":[{"html":"<p>Two.</p>"}]}`,
 					spoken + " " + spoken + " " + attachment},
-				{`{"header":"Gemini Apps","title":"Gave feedback","time":"2026-01-08T09:01:00Z"}`, program + " empty_talks_left_out"},
-				{`{"header":"Search","title":"Searched for boats","time":"2026-01-08T09:02:00Z"}`, program + " empty_talks_left_out"},
-				{`{"header":"Gemini Apps","title":"Prompted And now?","time":"2026-01-08T09:03:00Z"}`, unfinished + " empty_talks_left_out"},
+				{`{"header":"Gemini Apps","title":"Gave feedback","time":"2026-01-08T09:01:00Z"}`, program + " empty_conversations_left_out"},
+				{`{"header":"Search","title":"Searched for boats","time":"2026-01-08T09:02:00Z"}`, program + " empty_conversations_left_out"},
+				{`{"header":"Gemini Apps","title":"Prompted And now?","time":"2026-01-08T09:03:00Z"}`, unfinished + " empty_conversations_left_out"},
 			},
 			want: "user: How many boats?\n[attachment: a.png] | assistant: Two."},
 		{name: "gemini, AI Studio", source: conversations.Gemini,
@@ -251,7 +251,7 @@ func tally(t *testing.T, c conversations.Counts) map[string]int {
 		all["unknown:"+name] = n
 	}
 	delete(all, "files")
-	delete(all, "talks")
+	delete(all, "conversations")
 	delete(all, "events")
 	return all
 }

@@ -418,7 +418,7 @@ gemini-Oars turn-0002 2026-04-01T09:00:00Z
 	}
 }
 
-func TestAnArchiveOfWindowsAndATalkAlone(t *testing.T) {
+func TestAnArchiveOfWindowsAndAConversationAlone(t *testing.T) {
 	plain, err := os.ReadFile("testdata/chatgpt/conversations.json")
 	require.NoError(t, err)
 	want, _ := read(t, conversations.ChatGPT, "testdata/chatgpt")

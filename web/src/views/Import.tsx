@@ -91,7 +91,7 @@ function Found({ of: c, started, done }: { of: ImportCheck; started: () => void;
   return (
     <form class="card" onSubmit={record} aria-label="What the file holds">
       <h3>{c.confirmation ? `This is ${c.title}` : "Nothing in it can be recorded"}</h3>
-      <Facts of={[["conversations", c.talks || ""], ["turns", c.events], ["messages", c.messages],
+      <Facts of={[["conversations", c.conversations || ""], ["turns", c.events], ["messages", c.messages],
         ["from", c.first?.slice(0, 10)], ["to", c.last?.slice(0, 10)],
         ["for", c.scopes.map(nameOf).join(", ") + (c.needs_scope && c.scopes.length > 0 ? ", and whom you name" : "")],
         ["left out", c.left_out.join(", ")], ["cannot be read", c.cannot_be_read || ""]]} />

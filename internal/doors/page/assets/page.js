@@ -1684,7 +1684,7 @@ function Found2({ of: c, started, done }) {
   return /* @__PURE__ */ jsxs23("form", { class: "card", onSubmit: record, "aria-label": "What the file holds", children: [
     /* @__PURE__ */ jsx32("h3", { children: c.confirmation ? `This is ${c.title}` : "Nothing in it can be recorded" }),
     /* @__PURE__ */ jsx32(Facts, { of: [
-      ["conversations", c.talks || ""],
+      ["conversations", c.conversations || ""],
       ["turns", c.events],
       ["messages", c.messages],
       ["from", c.first?.slice(0, 10)],

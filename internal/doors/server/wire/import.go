@@ -17,10 +17,10 @@ type ImportCheck struct {
 	Source string `json:"source,omitempty"`
 	// Title is the source's name for people.
 	Title string `json:"title"`
-	// Talks counts conversations; 0 if the file does not distinguish them.
-	Talks    int64 `json:"talks"`
-	Events   int64 `json:"events"`
-	Messages int64 `json:"messages"`
+	// Conversations is 0 if the file does not distinguish them.
+	Conversations int64 `json:"conversations"`
+	Events        int64 `json:"events"`
+	Messages      int64 `json:"messages"`
 	// First and Last are the times of the first and the last event, RFC 3339. Absent if there is none.
 	First string `json:"first,omitempty"`
 	Last  string `json:"last,omitempty"`
