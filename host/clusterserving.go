@@ -164,7 +164,7 @@ func (s *Slot) loadServing(ctx context.Context) error {
 	if !s.host.fleet.Shared() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), servingLoadMost)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), servingLoadTimeout)
 	defer cancel()
 	// Callers check concurrently, so that an unresponsive store does not queue them one behind another.
 	if _, another, err := s.lookServing(ctx); !another || err != nil {
@@ -200,8 +200,8 @@ func (s *Slot) lookServing(ctx context.Context) (stored []byte, another bool, er
 
 // How long loading a provider that another host has swapped in may take, and how often a host checks for a swap.
 const (
-	servingLoadMost  = time.Minute
-	servingLookPause = time.Second
+	servingLoadTimeout = time.Minute
+	servingLookPause   = time.Second
 )
 
 // keepServing loads a newly serving provider even while this host gets no requests.

@@ -26,8 +26,8 @@ const (
 	warnEmpty     = "kept_nothing: the backend kept nothing of %d events; memhost readiness --retry sends them again"
 )
 
-// emptyMost is the maximum number of empty events in one response.
-const emptyMost = 1000
+// maxEmptyIDs is the maximum number of empty events in one response.
+const maxEmptyIDs = 1000
 
 // retries reports whether an empty event should be sent again when a caller records it again.
 func (p *Provider) retries(known *delivery.Entry) bool {
@@ -42,7 +42,7 @@ func (p *Provider) retries(known *delivery.Entry) bool {
 
 // listEmpty adds the scope's empty events to a readiness response.
 func (o *operation) listEmpty(ctx context.Context, ready *abi.BackendReadiness) error {
-	ids, count, err := o.slot.host.ledger.EmptyIDs(ctx, o.state.Space(), emptyMost)
+	ids, count, err := o.slot.host.ledger.EmptyIDs(ctx, o.state.Space(), maxEmptyIDs)
 	if err != nil || count == 0 {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *Slot) noteRetry(ctx context.Context, scope abi.MemoryScope) (wanted map
 	if err != nil {
 		return nil, err
 	}
-	for some := range slices.Chunk(empty.Again(), amendMost) {
+	for some := range slices.Chunk(empty.Again(), maxAmended) {
 		o.amend(ctx, empty, some...)
 	}
 	unseen, err := s.host.ledger.Unseen(ctx, sc.key, o.state.Space()) // with those that were marked now

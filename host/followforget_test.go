@@ -103,7 +103,7 @@ func TestAPersonIsErasedAtFollowersToo(t *testing.T) {
 	require.Contains(t, atFollower(t, s, ann, "the cat Zorvex"), "Zorvex")
 
 	r, err := s.ErasePersona(ctx, &report.PersonaRequest{PersonaID: "ann", Reason: "asked"},
-		func(context.Context, *host.KeptProvider) (host.ProviderConfig, error) {
+		func(context.Context, *host.StoredProvider) (host.ProviderConfig, error) {
 			require.Fail(t, "a follower is open already")
 			return host.ProviderConfig{}, nil
 		})

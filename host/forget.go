@@ -146,7 +146,7 @@ func (f *ownForgotten) forget(ctx context.Context, h *Host, r *abi.ForgetRequest
 			return h.commit(ctx, &b)
 		}
 	}
-	forgotten, err := h.forgetKept(ctx, r.Scope.PersonaID, matches, note)
+	forgotten, err := h.forgetStored(ctx, r.Scope.PersonaID, matches, note)
 	f.events = idsOf(forgotten)
 	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: continue with the rest
 		f.damage, err = abi.AsError(err).Message, nil

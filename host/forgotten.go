@@ -174,9 +174,9 @@ func (h *Host) readForgetful(ctx context.Context) error {
 	return stateError(err)
 }
 
-// forgetKept removes matching events of a person from the archive and from the events given for a backfill, and returns them. note,
-// which may be nil, is called before they are removed; if it fails, nothing is removed.
-func (h *Host) forgetKept(ctx context.Context, personID string, matches func(*abi.MemoryEvent) bool,
+// forgetStored removes matching events of a person from the archive and from the events given for a backfill, and
+// returns them. note, which may be nil, is called before they are removed; if it fails, nothing is removed.
+func (h *Host) forgetStored(ctx context.Context, personID string, matches func(*abi.MemoryEvent) bool,
 	note func([]*abi.MemoryEvent) error) ([]*abi.MemoryEvent, error) {
 	gone, err := h.archive.Forget(ctx, personID, matches, note)
 	given, failed := h.given.Forget(ctx, personID, matches, note)

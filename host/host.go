@@ -114,9 +114,9 @@ func newHost(ctx context.Context, o Options, playing *tape.Tape) (h *Host, err e
 	}
 	if o.OpenStore == nil {
 		o.OpenStore = func(_ context.Context, dir string) (state.Store, error) {
-			options := state.Options{Durability: state.Durability(o.Durability), OnUpgrade: func(from int, kept string) {
+			options := state.Options{Durability: state.Durability(o.Durability), OnUpgrade: func(from int, backup string) {
 				o.Logger.Warn("the data folder was upgraded: an older memhost refuses it now", "folder", dir, "from", from, "to",
-					state.Schema, "kept_until_the_first_clean_stop", kept)
+					state.Schema, "kept_until_the_first_clean_stop", backup)
 			}}
 			if o.KeepFormat {
 				options.Upgrade = state.UpgradeRefused
@@ -287,16 +287,16 @@ const (
 type waiting struct {
 	clock  clock
 	began  time.Time
-	most   time.Duration
+	limit  time.Duration
 	waited time.Duration
 	next   time.Duration // the next pause
 }
 
-func (h *Host) waiting(most time.Duration) *waiting {
-	return &waiting{clock: h.clock, began: h.now(), most: most, next: firstPause}
+func (h *Host) waiting(limit time.Duration) *waiting {
+	return &waiting{clock: h.clock, began: h.now(), limit: limit, next: firstPause}
 }
 
-func (w *waiting) left() time.Duration { return w.most - max(w.clock.Now().Sub(w.began), w.waited) }
+func (w *waiting) left() time.Duration { return w.limit - max(w.clock.Now().Sub(w.began), w.waited) }
 
 // pause waits until the next look, at most until the time is over.
 func (w *waiting) pause(ctx context.Context) {

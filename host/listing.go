@@ -18,8 +18,8 @@ var _ report.Listing = (*Slot)(nil)
 // pageScan is the most records that one page reads, so that searching for a rare state does not block a call.
 const pageScan = 5000
 
-// countMost is how many events one page of scopes counts before it ends.
-const countMost = 20_000
+// maxCounted is how many events one page of scopes counts before it ends.
+const maxCounted = 20_000
 
 // ListScopes implements report.Listing.
 func (s *Slot) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.ScopePage, error) {
@@ -64,7 +64,7 @@ func (s *Slot) ListScopes(ctx context.Context, q report.ScopeQuery) (*report.Sco
 			listed.Events, listed.LastAt = &events, sentAtText(lastAt)
 		}
 		page.Scopes = append(page.Scopes, listed)
-		return len(page.Scopes) == pageLimit(q.Limit) || counted >= countMost, nil
+		return len(page.Scopes) == pageLimit(q.Limit) || counted >= maxCounted, nil
 	})
 	if err != nil {
 		return nil, inOperation(op, err)

@@ -12,12 +12,12 @@ import (
 )
 
 // tableProviders holds the last configuration of each provider that has served or followed: digestOf(name, origins,
-// namespace) -> KeptProvider. The config block has no credentials.
+// namespace) -> StoredProvider. The config block has no credentials.
 const tableProviders state.Table = "providers"
 
-// KeptProvider is the last configuration of a provider that serves or follows with this data folder, or once did. It
+// StoredProvider is the last configuration of a provider that serves or follows with this data folder, or once did. It
 // has the names of the secrets, not their values.
-type KeptProvider struct {
+type StoredProvider struct {
 	Name      string      `json:"name"`
 	Word      string      `json:"word"`
 	Source    string      `json:"source"` // of the module: "builtin", a path or oci://...
@@ -39,7 +39,7 @@ func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 	if h.tape != nil {
 		return nil
 	}
-	value, err := json.Marshal(&KeptProvider{Name: p.name, Word: p.word, Source: p.config.Source,
+	value, err := json.Marshal(&StoredProvider{Name: p.name, Word: p.word, Source: p.config.Source,
 		SHA256: p.module.SHA256, Block: p.shownConfig(), Profile: p.config.Profile, Namespace: p.config.Namespace,
 		Since: h.stamp()})
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *Host) keepProvider(ctx context.Context, p *Provider) error {
 //
 // Errors: read_only if the slot is read-only, before anything is done; those of the data folder.
 func (s *Slot) ErasePersona(ctx context.Context, r *report.PersonaRequest, find func(context.Context,
-	*KeptProvider) (ProviderConfig, error)) (_ *report.PersonaReceipt, err error) {
+	*StoredProvider) (ProviderConfig, error)) (_ *report.PersonaReceipt, err error) {
 	defer func() { s.host.recordDecision(ctx, contractCall{"erase_persona", r}, err) }()
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *Slot) ErasePersona(ctx context.Context, r *report.PersonaRequest, find 
 // eraseOwn removes what the host itself holds about the person.
 func (x *personErasure) eraseOwn(ctx context.Context, scopes []scopeRecord) {
 	h, r := x.slot.host, x.request
-	gone, err := h.forgetKept(ctx, r.PersonaID, func(e *abi.MemoryEvent) bool {
+	gone, err := h.forgetStored(ctx, r.PersonaID, func(e *abi.MemoryEvent) bool {
 		return e.UserID == r.PersonaID && (r.RunID == "" || e.RunID == r.RunID)
 	}, nil)
 	x.receipt.ArchivedEvents = int64(len(gone))
@@ -157,7 +157,7 @@ func (h *Host) scopesOfPerson(ctx context.Context, r *report.PersonaRequest) (li
 type personErasure struct {
 	slot    *Slot
 	request *report.PersonaRequest
-	find    func(context.Context, *KeptProvider) (ProviderConfig, error)
+	find    func(context.Context, *StoredProvider) (ProviderConfig, error)
 	receipt *report.PersonaReceipt
 
 	mu     sync.Mutex
@@ -271,16 +271,16 @@ func (x *personErasure) open(ctx context.Context, key []byte, record *scopeRecor
 	if err != nil {
 		return nil, stateError(err)
 	}
-	kept := new(KeptProvider)
-	if stored == nil || json.Unmarshal(stored, kept) != nil {
+	last := new(StoredProvider)
+	if stored == nil || json.Unmarshal(stored, last) != nil {
 		return nil, abi.NewError(abi.CodeNotFound, "the configuration that the provider had is not kept").
 			WithHint("let it serve again (memhost swap), and ask again")
 	}
-	config, err := x.find(ctx, kept)
+	config, err := x.find(ctx, last)
 	if err != nil {
 		return nil, err
 	}
-	config.Namespace, config.AgentScoped = kept.Namespace, record.AgentID != ""
+	config.Namespace, config.AgentScoped = last.Namespace, record.AgentID != ""
 	config.Scope, config.Smoke = nil, SmokeNever
 	slot := h.newSlot()
 	slot.wall = x.slot.wall

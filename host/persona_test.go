@@ -45,7 +45,7 @@ func TestAPersonIsErasedFromEveryProviderThatTheFolderKnows(t *testing.T) {
 	require.NotEmpty(t, host.DataHas(t, dir, "zorvex"))
 
 	request := &report.PersonaRequest{PersonaID: "ann", Reason: "asked by ann"}
-	cannot := func(context.Context, *host.KeptProvider) (host.ProviderConfig, error) {
+	cannot := func(context.Context, *host.StoredProvider) (host.ProviderConfig, error) {
 		return host.ProviderConfig{}, errors.New("its module is gone")
 	}
 	r, err := s.ErasePersona(ctx, request, cannot)
@@ -62,8 +62,8 @@ func TestAPersonIsErasedFromEveryProviderThatTheFolderKnows(t *testing.T) {
 		"bm25 run 1": abi.ResetDone}, status)
 	require.Contains(t, remains, "its module is gone")
 
-	var kept []*host.KeptProvider
-	r, err = s.ErasePersona(ctx, request, func(_ context.Context, k *host.KeptProvider) (host.ProviderConfig, error) {
+	var kept []*host.StoredProvider
+	r, err = s.ErasePersona(ctx, request, func(_ context.Context, k *host.StoredProvider) (host.ProviderConfig, error) {
 		kept = append(kept, k)
 		return memoryConfig(k.Name, ""), nil
 	})
@@ -136,7 +136,7 @@ func TestAPersonIsErasedFromMemoriesThatFollowedAndNeverServed(t *testing.T) {
 		_, err = s.BackfillStop(ctx, &report.BackfillStop{})
 		require.NoError(t, err)
 		r, err := s.ErasePersona(ctx, &report.PersonaRequest{PersonaID: host.Event("e1", "").UserID},
-			func(_ context.Context, k *host.KeptProvider) (host.ProviderConfig, error) {
+			func(_ context.Context, k *host.StoredProvider) (host.ProviderConfig, error) {
 				return memoryConfig(k.Name, ""), nil
 			})
 		require.NoError(t, err)

@@ -25,8 +25,8 @@ func (o *operation) Config() []byte { return o.provider.guestConfig }
 func (o *operation) CountTokens(text []byte) int64 { return o.provider.tokens.Count(text) }
 
 // FitTokens implements guest.Powers.
-func (o *operation) FitTokens(text []byte, most int64) (n int, tokens int64) {
-	return o.provider.tokens.Fit(text, most)
+func (o *operation) FitTokens(text []byte, limit int64) (n int, tokens int64) {
+	return o.provider.tokens.Fit(text, limit)
 }
 
 // logLine is the maximum length in bytes of a line of a guest's log.

@@ -130,7 +130,7 @@ func (s *Slot) lookReady(ctx context.Context, r *abi.ReadinessRequest) (ready *a
 	}
 	complete(ready)
 	o.askUncertain(ctx, u)
-	for some := range slices.Chunk(u.Learn(ready), amendMost) {
+	for some := range slices.Chunk(u.Learn(ready), maxAmended) {
 		o.amend(ctx, u, some...)
 	}
 	u.Report(ready, o.provider.has(abi.OpFindEvent))
@@ -178,9 +178,9 @@ func (o *operation) askUncertain(ctx context.Context, u *delivery.Events) {
 	}
 }
 
-// amendMost is how many entries one commit changes. A synced commit takes as long for one entry as for a hundred; with
+// maxAmended is how many entries one commit changes. A synced commit takes as long for one entry as for a hundred; with
 // more, a concurrent writer of the scope would have to wait.
-const amendMost = 100
+const maxAmended = 100
 
 // amend changes ledger entries, except those that a writer of the scope changed after they were read: a look does not
 // take the scope's lock. If any of several was changed, each is retried alone.

@@ -172,7 +172,7 @@ func lostReceipts(ctx context.Context, store state.Store, path string, visit fun
 // DoubtScopes makes every write look in the backend for an event that the ledger does not know: the store has lost
 // commits, and with them receipts of events that backends have. It returns the number of scopes.
 func DoubtScopes(ctx context.Context, store state.Store) (scopes int, err error) {
-	const most = 500
+	const batch = 500
 	var b state.Batch
 	flush := func() error {
 		_, err := store.Commit(ctx, &b)
@@ -187,7 +187,7 @@ func DoubtScopes(ctx context.Context, store state.Store) (scopes int, err error)
 		scopes++
 		space := generationSpace(scopeKey(r.Key), record.Generation)
 		delivery.PutGap(&b, space, delivery.ScopeExisted)
-		if b.Len() < most {
+		if b.Len() < batch {
 			return nil
 		}
 		return flush()

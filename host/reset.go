@@ -67,7 +67,7 @@ func (e *ownErased) erase(ctx context.Context, h *Host, scope abi.MemoryScope) e
 	if err := h.follow.ForgetAnswers(ctx, scope); err != nil {
 		return err
 	}
-	gone, err := h.forgetKept(ctx, scope.PersonaID, func(event *abi.MemoryEvent) bool { return inScope(event, scope) }, nil)
+	gone, err := h.forgetStored(ctx, scope.PersonaID, func(event *abi.MemoryEvent) bool { return inScope(event, scope) }, nil)
 	e.events = int64(len(gone))
 	if err != nil && abi.AsError(err).Reason == "archive" { // damaged: continue with the rest
 		e.damage, err = abi.AsError(err).Message, nil

@@ -115,8 +115,8 @@ func (s *Slot) Shadows(ctx context.Context) (*report.ShadowList, error) {
 func (s *Slot) ShadowAnswers(ctx context.Context, r *report.ShadowAnswersRequest) (*report.ShadowAnswers, error) {
 	retention := follow.DefaultRetention
 	for _, f := range s.followers.list() {
-		if kept := f.work.Retention(); kept > 0 {
-			retention = kept
+		if d := f.work.Retention(); d > 0 {
+			retention = d
 		}
 	}
 	page, err := s.host.follow.Answers(ctx, r, retention)

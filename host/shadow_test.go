@@ -272,9 +272,9 @@ func TestManyEventsArriveOnceThoughTheProcessEndsAgainAndAgain(t *testing.T) {
 		each = 1000
 	}
 	RunHistory(t, dir, func(h *Host, s *Slot) {
-		for from := 0; from < each; from += archive.AddMost / len(people) {
+		for from := 0; from < each; from += archive.MaxAdd / len(people) {
 			batch := new(abi.EventBatch)
-			for n := from; n < from+archive.AddMost/len(people); n++ {
+			for n := from; n < from+archive.MaxAdd/len(people); n++ {
 				for _, person := range people {
 					batch.Events = append(batch.Events, *Turn(person, n))
 				}
@@ -324,9 +324,9 @@ func BenchmarkServingDuringABackfill(b *testing.B) {
 	ctx := context.Background()
 	h := Open(b, Options{Archive: true})
 	s := OpenSlot(b, h, History(b, ""))
-	for from := 0; from < manyEvents; from += archive.AddMost {
+	for from := 0; from < manyEvents; from += archive.MaxAdd {
 		batch := new(abi.EventBatch)
-		for n := from; n < from+archive.AddMost; n++ {
+		for n := from; n < from+archive.MaxAdd; n++ {
 			batch.Events = append(batch.Events, *Turn(fmt.Sprint("p", n%4), n))
 		}
 		_, err := h.Archive().ArchiveAdd(ctx, batch)

@@ -25,7 +25,7 @@ func (h *Host) StoreState(ctx context.Context) report.Store {
 	}
 	if store, ok := h.store.(state.Connected); ok {
 		n := store.Connections()
-		is.Connections = &report.Connections{Used: n.Used, Most: n.Most, Allowed: n.Allowed}
+		is.Connections = &report.Connections{Used: n.Used, Max: n.Max, Allowed: n.Allowed}
 	}
 	return is
 }

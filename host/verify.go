@@ -151,12 +151,12 @@ func (v *verifier) block(says, found abi.Raw) {
 }
 
 func textOr(raw json.RawMessage) string {
-	const most = 200
+	const limit = 200
 	switch {
 	case raw == nil:
 		return "absent"
-	case len(raw) > most:
-		return string(raw[:most]) + "... (" + strconv.Itoa(len(raw)) + " bytes)"
+	case len(raw) > limit:
+		return string(raw[:limit]) + "... (" + strconv.Itoa(len(raw)) + " bytes)"
 	}
 	return string(raw)
 }

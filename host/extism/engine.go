@@ -204,19 +204,19 @@ func (g *instance) Close() { _ = g.plugin.CloseWithContext(context.Background())
 type memorySize struct{ bytes int64 }
 
 // Allocate implements experimental.MemoryAllocator.
-func (s *memorySize) Allocate(_, most uint64) experimental.LinearMemory {
-	return &sizedMemory{of: s, most: most}
+func (s *memorySize) Allocate(_, limit uint64) experimental.LinearMemory {
+	return &sizedMemory{of: s, limit: limit}
 }
 
 type sizedMemory struct {
-	of   *memorySize
-	data []byte
-	most uint64
+	of    *memorySize
+	data  []byte
+	limit uint64
 }
 
 // Reallocate implements experimental.LinearMemory.
 func (m *sizedMemory) Reallocate(size uint64) []byte {
-	if size > m.most {
+	if size > m.limit {
 		return nil
 	}
 	if add := int(size) - len(m.data); add > 0 {

@@ -49,7 +49,7 @@ type OpenEvents struct {
 
 // Connections are a host's connections to a database that several hosts may share.
 type Connections struct {
-	// Used is the number of open connections, Most the host's limit, Allowed the server's limit for the user over all
+	// Used is the number of open connections, Max the host's limit, Allowed the server's limit for the user over all
 	// hosts.
-	Used, Most, Allowed int
+	Used, Max, Allowed int
 }

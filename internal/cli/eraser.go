@@ -13,16 +13,16 @@ import (
 // read. Providers that served before are opened with the block that they had then, and with today's secrets.
 func (a *App) Eraser(slot *host.Slot, running *config.Config, options config.Options) func(context.Context,
 	*report.PersonaRequest) (*report.PersonaReceipt, error) {
-	find := func(_ context.Context, kept *host.KeptProvider) (host.ProviderConfig, error) {
-		r := server.SwapRequest{Condition: kept.Name, Config: kept.Block}
-		if kept.Word == config.WordBackend {
-			r.Backend, r.Condition = kept.Name, ""
+	find := func(_ context.Context, stored *host.StoredProvider) (host.ProviderConfig, error) {
+		r := server.SwapRequest{Condition: stored.Name, Config: stored.Block}
+		if stored.Word == config.WordBackend {
+			r.Backend, r.Condition = stored.Name, ""
 		}
-		if kept.Source != SourceBuiltin {
-			r.Plugin = kept.Source
+		if stored.Source != SourceBuiltin {
+			r.Plugin = stored.Source
 		}
 		next, err := a.SwapConfig(running, options, r)
-		next.Profile = kept.Profile
+		next.Profile = stored.Profile
 		return next, err
 	}
 	return func(ctx context.Context, r *report.PersonaRequest) (*report.PersonaReceipt, error) {

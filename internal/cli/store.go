@@ -58,7 +58,7 @@ func (a *App) openStore(c *config.Config, log hclog.Logger) func(context.Context
 		}
 		if log != nil {
 			n := store.Connections()
-			log.Info("database", "connections", n.Most, "allowed_to_user", n.Allowed, "pooler", n.Pooler)
+			log.Info("database", "connections", n.Max, "allowed_to_user", n.Allowed, "pooler", n.Pooler)
 		}
 		if file := filepath.Join(dir, state.DataFile); Exists(file) && log != nil {
 			log.Warn("the data folder has a store of its own, which is not read: the database is", "file", file)

@@ -219,7 +219,7 @@ const oldCopy = ".schema"
 
 // keepOld copies a data file of an older schema, unless an earlier attempt did, and returns the copy's name; "" if the
 // file is new or has the present schema.
-func (s *Bolt) keepOld(dir string) (from int, kept string, err error) {
+func (s *Bolt) keepOld(dir string) (from int, backup string, err error) {
 	tx, err := s.begin(false)
 	if err != nil {
 		return 0, "", err
@@ -237,13 +237,13 @@ func (s *Bolt) keepOld(dir string) (from int, kept string, err error) {
 			return &Error{Kind: ErrSchema, Message: fmt.Sprintf("data folder %s was made by an older memhost (schema %d, "+
 				"this one writes %d)", dir, from, Schema), Hint: "upgrade it first: memhost upgrade (memhost run does it, too)"}
 		}
-		kept = s.path + oldCopy + strconv.Itoa(from)
-		if _, err := os.Stat(kept); err == nil {
+		backup = s.path + oldCopy + strconv.Itoa(from)
+		if _, err := os.Stat(backup); err == nil {
 			return nil
 		}
-		return copyTo(tx, kept)
+		return copyTo(tx, backup)
 	})
-	return from, kept, err
+	return from, backup, err
 }
 
 // copyTo writes a transaction's view of the data file to a new file, atomically.
@@ -275,7 +275,7 @@ func (s *Bolt) removeOld() {
 
 // openSchema reads the schema of the file, and creates the buckets of a new one.
 func (s *Bolt) openSchema(dir string) error {
-	from, kept, err := s.keepOld(dir)
+	from, backup, err := s.keepOld(dir)
 	if err != nil {
 		return openError(dir, s.path, err)
 	}
@@ -304,8 +304,8 @@ func (s *Bolt) openSchema(dir string) error {
 	if err != nil {
 		return openError(dir, s.path, err)
 	}
-	if kept != "" && s.opts.OnUpgrade != nil {
-		s.opts.OnUpgrade(from, kept)
+	if backup != "" && s.opts.OnUpgrade != nil {
+		s.opts.OnUpgrade(from, backup)
 	}
 	return nil
 }

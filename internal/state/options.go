@@ -17,7 +17,7 @@ type Options struct {
 	// Upgrade says what to do with a data file of an older schema; the zero value means UpgradeAndServe.
 	Upgrade Upgrade
 	// OnUpgrade is called after a data file was upgraded, with its old schema and the path of the copy that was kept.
-	OnUpgrade func(from int, kept string)
+	OnUpgrade func(from int, backup string)
 	// After is the clock; nil means time.After.
 	After func(time.Duration) <-chan time.Time
 

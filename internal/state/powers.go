@@ -29,8 +29,8 @@ type Connected interface {
 
 // Connections are the connections of a host to the database.
 type Connections struct {
-	// Used is how many are open now, Most how many this host may open.
-	Used, Most int
+	// Used is how many are open now, Max how many this host may open.
+	Used, Max int
 	// Allowed is how many the server allows this user over all hosts; behind a pooler, the pooler's own limits also
 	// apply.
 	Allowed int

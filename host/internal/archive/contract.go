@@ -182,8 +182,8 @@ func hashesOf(e *abi.MemoryEvent) (id, text [16]byte, err error) {
 	return [16]byte(sum[:16]), [16]byte(content[:16]), err
 }
 
-// AddMost is the most events that one ArchiveAdd accepts.
-const AddMost = 1000
+// MaxAdd is the most events that one ArchiveAdd accepts.
+const MaxAdd = 1000
 
 // ArchiveAdd implements host.Archive.
 func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *report.ArchiveReceipt, err error) {
@@ -191,9 +191,9 @@ func (a *Archive) ArchiveAdd(ctx context.Context, batch *abi.EventBatch) (_ *rep
 	case !a.On:
 		return nil, abi.NewError(abi.CodeUnsupported, "the slot keeps no archive").WithReason("archive_off").
 			WithHint("set memory.archive: true")
-	case len(batch.Events) == 0 || len(batch.Events) > AddMost:
+	case len(batch.Events) == 0 || len(batch.Events) > MaxAdd:
 		return nil, errAdd(abi.NewError(abi.CodeInvalidArgument,
-			fmt.Sprintf("events: want 1 to %d, found %d", AddMost, len(batch.Events))))
+			fmt.Sprintf("events: want 1 to %d, found %d", MaxAdd, len(batch.Events))))
 	}
 	for i := range batch.Events {
 		if err := batch.Events[i].Validate(); err != nil {
@@ -280,8 +280,8 @@ func (a *Archive) contents(ctx context.Context) (*contents, error) {
 	return known, nil
 }
 
-// problemsMost is the most problems that a check lists.
-const problemsMost = 100
+// maxProblems is the most problems that a check lists.
+const maxProblems = 100
 
 // ArchiveCheck implements host.Archive.
 func (a *Archive) ArchiveCheck(ctx context.Context) (*report.ArchiveCheck, error) {
@@ -291,7 +291,7 @@ func (a *Archive) ArchiveCheck(ctx context.Context) (*report.ArchiveCheck, error
 	defer a.moving.RUnlock()
 	check := &report.ArchiveCheck{Problems: []string{}}
 	problem := func(format string, about ...any) {
-		if len(check.Problems) < problemsMost {
+		if len(check.Problems) < maxProblems {
 			check.Problems = append(check.Problems, fmt.Sprintf(format, about...))
 		}
 	}

@@ -80,10 +80,10 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, list 
 	if err != nil {
 		return nil, errDamaged(err.Error())
 	}
-	kept, forgotten, whose := make([]byte, 0, len(text)), info.Forgotten, personSet{}
+	rest, forgotten, whose := make([]byte, 0, len(text)), info.Forgotten, personSet{}
 	for line := range bytes.Lines(text) {
 		if may != nil && !may(line) {
-			kept = append(kept, line...)
+			rest = append(rest, line...)
 			continue
 		}
 		left, event, gone, err := forgetLine(line, at, matches)
@@ -97,7 +97,7 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, list 
 		case event != nil:
 			whose.add(event.UserID)
 		}
-		kept = append(kept, left...)
+		rest = append(rest, left...)
 	}
 	if whose = whose.sorted(); list != nil {
 		whose = list // the forgotten person may stay in it: the segment would be read in vain
@@ -114,7 +114,7 @@ func (a *Archive) forgetInSegment(ctx context.Context, info segments.Info, list 
 	if err := note(erased); err != nil {
 		return nil, err
 	}
-	return erased, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, kept, forgotten,
+	return erased, state.ContractError(a.replace(context.WithoutCancel(ctx), []segments.Info{info}, rest, forgotten,
 		whose))
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/memhost/memhost/internal/state"
 )
 
-// eventsMost is the most events that are read at once, for one look at readiness or for one retry. Others are read next
+// maxListed is the most events that are read at once, for one look at readiness or for one retry. Others are read next
 // time.
-const eventsMost = 5000
+const maxListed = 5000
 
 // Events are events of a space as the ledger had them when they were read, sorted by id.
 type Events struct {
@@ -27,12 +27,12 @@ type Events struct {
 // Unseen reads the events of a scope's space that are not known to have arrived.
 func (l *Ledger) Unseen(ctx context.Context, scope Scope, space state.Space) (*Events, error) {
 	u := &Events{Entries: map[string]*Entry{}, scope: scope, space: space}
-	records, err := l.store.Records(ctx, TableUnseen, space[:], nil, eventsMost+1)
+	records, err := l.store.Records(ctx, TableUnseen, space[:], nil, maxListed+1)
 	if err != nil {
 		return nil, state.ContractError(err)
 	}
-	if len(records) > eventsMost {
-		records, u.More = records[:eventsMost], true
+	if len(records) > maxListed {
+		records, u.More = records[:maxListed], true
 	}
 	for _, r := range records {
 		id := string(r.Key[len(space):])
@@ -48,11 +48,11 @@ func (l *Ledger) Unseen(ctx context.Context, scope Scope, space state.Space) (*E
 	return u, nil
 }
 
-// EmptyIDs returns the ids of a space's events of which the backend kept nothing: at most the first most ids, and the
+// EmptyIDs returns the ids of a space's events of which the backend kept nothing: at most the first limit ids, and the
 // count of all.
-func (l *Ledger) EmptyIDs(ctx context.Context, space state.Space, most int) (ids []string, count int, err error) {
+func (l *Ledger) EmptyIDs(ctx context.Context, space state.Space, limit int) (ids []string, count int, err error) {
 	err = state.EachRecord(ctx, l.store, tableEmpty, space[:], func(r state.KeyValue) error {
-		if count++; count <= most {
+		if count++; count <= limit {
 			ids = append(ids, string(r.Key[len(space):]))
 		}
 		return nil
@@ -62,7 +62,7 @@ func (l *Ledger) EmptyIDs(ctx context.Context, space state.Space, most int) (ids
 
 // Empty reads the events of a scope's space of which the backend kept nothing.
 func (l *Ledger) Empty(ctx context.Context, scope Scope, space state.Space) (*Events, error) {
-	ids, count, err := l.EmptyIDs(ctx, space, eventsMost)
+	ids, count, err := l.EmptyIDs(ctx, space, maxListed)
 	if err != nil {
 		return nil, err
 	}

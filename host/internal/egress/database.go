@@ -102,20 +102,20 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 	if head.Columns, err = result.Keys(); err != nil {
 		return nil, nil, d.note(err)
 	}
-	var kept error
+	var rowErr error
 	for record := new(neo4j.Record); !head.More && result.NextRecord(ctx, &record); {
 		if head.Rows == s.rows {
 			head.More = true
 			break
 		}
 		before := len(rows)
-		if rows, kept = appendRow(rows, record.Values); kept != nil {
+		if rows, rowErr = appendRow(rows, record.Values); rowErr != nil {
 			break
 		}
 		if int64(len(rows)) > s.bytes {
 			rows, head.More = rows[:before], true
 			if head.Rows == 0 {
-				kept = errRowTooLarge
+				rowErr = errRowTooLarge
 			}
 			break
 		}
@@ -127,8 +127,8 @@ func (d *database) run(ctx context.Context, s statement) (head *abi.BoltResult, 
 	if err != nil {
 		return nil, rows, d.note(err)
 	}
-	if kept != nil {
-		return nil, rows, kept
+	if rowErr != nil {
+		return nil, rows, rowErr
 	}
 	head.Counters, head.Server = countersOf(summary.Counters()), summary.Server().Agent()
 	return head, rows, nil

@@ -220,9 +220,9 @@ func timedOut(ctx context.Context) bool {
 
 // short shortens a guest's text for a message.
 func short(s string) string {
-	const most = 80
-	if len(s) <= most {
+	const limit = 80
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }

@@ -23,8 +23,8 @@ import (
 
 const (
 	stallDeadline = 150 * time.Millisecond
-	// stallMost is the maximum duration of a call; test machines are busy.
-	stallMost = 30 * time.Second
+	// stallLimit is the maximum duration of a call; test machines are busy.
+	stallLimit = 30 * time.Second
 )
 
 // stallingServer is a server that runs a handler for each connection, and counts open connections. A handler returns when its
@@ -94,10 +94,10 @@ func (s *stallingServer) endsInTime(t *testing.T, call func(context.Context) err
 		if err == nil { // the routing table arrived, and the statement went to the database itself
 			return nil
 		}
-		assert.Eventually(t, func() bool { return s.connections() == 0 }, stallMost, time.Millisecond,
+		assert.Eventually(t, func() bool { return s.connections() == 0 }, stallLimit, time.Millisecond,
 			"the connection is closed")
 		return err
-	case <-time.After(stallMost):
+	case <-time.After(stallLimit):
 		require.Fail(t, "the call goes on after its deadline")
 		return nil
 	}
@@ -239,7 +239,7 @@ func TestEveryStallOfHTTP2EndsAtTheDeadline(t *testing.T) {
 			// On a busy machine the deadline may pass before the handshake is complete; then repeat the call with more
 			// time.
 			for deadline, reached := stallDeadline, false; !reached; deadline *= 2 {
-				require.Less(t, deadline, stallMost, "the server is never reached")
+				require.Less(t, deadline, stallLimit, "the server is never reached")
 				call, err := r.HTTP(&abi.HTTPRequest{}, nil)
 				require.NoError(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -254,7 +254,7 @@ func TestEveryStallOfHTTP2EndsAtTheDeadline(t *testing.T) {
 			}
 			select {
 			case <-ended:
-			case <-time.After(stallMost):
+			case <-time.After(stallLimit):
 				assert.Fail(t, "the stream goes on")
 			}
 		})
@@ -322,7 +322,7 @@ func TestEveryStallOfBoltEndsAtTheDeadline(t *testing.T) {
 		_, _, err := d.run(ctx, statement{text: givenStatement, params: map[string]any{"value": strings.Repeat("x", 16<<20)},
 			rows: 10, bytes: 1 << 20})
 		require.Error(t, err)
-		assert.Less(t, time.Since(began), stallMost)
+		assert.Less(t, time.Since(began), stallLimit)
 	})
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/memhost/memhost/internal/base/traceparent"
 )
 
-// causesKept is for how many archived events this process remembers the span that recorded them, at 40 bytes each.
-const causesKept = 4096
+// maxCauses is for how many archived events this process remembers the span that recorded them, at 40 bytes each.
+const maxCauses = 4096
 
 // causes are the spans in which the newest events were recorded, by the events' numbers in the archive. They are not
 // stored: events that are delivered much later, or by another process, have no link to their span.
 type causes struct {
 	mu   sync.Mutex
-	kept []cause // number n is at index n modulo causesKept
+	ring []cause // number n is at index n modulo maxCauses
 }
 
 type cause struct {
@@ -31,11 +31,11 @@ func (s *Store) NoteCause(first int64, n int, header string) {
 	c := &s.causes
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil {
-		c.kept = make([]cause, causesKept)
+	if c.ring == nil {
+		c.ring = make([]cause, maxCauses)
 	}
 	for number := first; number < first+int64(n); number++ {
-		c.kept[number%causesKept] = cause{number, span}
+		c.ring[number%maxCauses] = cause{number, span}
 	}
 }
 
@@ -46,12 +46,12 @@ func (s *Store) causesOf(batch []archivedEvent) (headers []string) {
 	defer c.mu.Unlock()
 	seen := map[traceparent.Parent]bool{}
 	for _, e := range batch {
-		if e.number <= 0 || c.kept == nil { // given events were not recorded
+		if e.number <= 0 || c.ring == nil { // given events were not recorded
 			continue
 		}
-		if kept := c.kept[e.number%causesKept]; kept.number == e.number && !seen[kept.span] {
-			seen[kept.span] = true
-			headers = append(headers, kept.span.String())
+		if cause := c.ring[e.number%maxCauses]; cause.number == e.number && !seen[cause.span] {
+			seen[cause.span] = true
+			headers = append(headers, cause.span.String())
 		}
 	}
 	return headers

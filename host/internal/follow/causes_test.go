@@ -23,6 +23,6 @@ func TestOnlyTheNewestEventsKeepTheirCauses(t *testing.T) {
 	s.NoteCause(6, 1, header(3)[:53]+"00") // not sampled
 	require.Equal(t, []string{header(1), header(2)}, s.causesOf(batch(1, 2, 3, 4, 5, 6)))
 	require.Empty(t, s.causesOf(batch(0, givenBase+1, 5, 6, 7)))
-	s.NoteCause(1+causesKept, 1, header(4))
-	require.Equal(t, []string{header(4), header(1)}, s.causesOf(batch(1, 1+causesKept, 2)))
+	s.NoteCause(1+maxCauses, 1, header(4))
+	require.Equal(t, []string{header(4), header(1)}, s.causesOf(batch(1, 1+maxCauses, 2)))
 }

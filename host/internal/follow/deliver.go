@@ -79,9 +79,9 @@ func (f *Follower) nearlyCaughtUp() bool {
 	return f.turn && f.lastPage <= turnRest
 }
 
-// pause pauses until the follower is woken, or most is over.
-func (f *Follower) pause(ctx context.Context, most time.Duration) {
-	timer := time.NewTimer(most)
+// pause pauses until the follower is woken, or limit is over.
+func (f *Follower) pause(ctx context.Context, limit time.Duration) {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-f.wake:
@@ -105,7 +105,7 @@ func (f *Follower) page(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	record := f.Record()
-	if _, people := record.waitingEvents(); people >= waitingMost {
+	if _, people := record.waitingEvents(); people >= maxWaitingPeople {
 		if _, why := f.nextDue(); why != nil {
 			return false, why
 		}
@@ -236,12 +236,12 @@ func (f *Follower) deliverScopes(ctx context.Context, scopes []delivery) (sum de
 // deliverScope delivers to a scope, in order. It returns when each event was delivered, left out, recorded as open, or
 // held back (because the scope is read-only or the event must be retried later), or when ctx ends.
 func (f *Follower) deliverScope(ctx context.Context, d delivery) (sum deliveryCounts, err error) {
-	most := 1
+	size := 1
 	if f.memory.Has(abi.OpRecordEvents) {
-		most = batchEvents
+		size = batchEvents
 	}
 	for len(d.events) > 0 {
-		batch := d.events[:min(most, len(d.events))]
+		batch := d.events[:min(size, len(d.events))]
 		answers, err := f.send(ctx, batch)
 		for i := 0; err == nil && i < len(batch); i++ {
 			result, waited, failed := f.settle(ctx, d.scope, batch[i], &answers[i])

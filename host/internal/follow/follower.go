@@ -288,7 +288,7 @@ func (f *Follower) Progress(ctx context.Context) (report.FollowerState, report.F
 		return at, progress, err
 	}
 	progress.Unseen, progress.Open = look.unseen, int64(len(look.open))
-	progress.OpenEvents = append(progress.OpenEvents, look.open[:min(len(look.open), openEventsMost)]...)
+	progress.OpenEvents = append(progress.OpenEvents, look.open[:min(len(look.open), maxOpenEvents)]...)
 	progress.Events = progress.Done + progress.LeftOut + progress.Held + progress.Dropped + int64(len(look.listed)) +
 		behind
 	if perSecond > 0 && behind > 0 {

@@ -169,7 +169,7 @@ func (s *Store) Stopped(ctx context.Context, key Key, r *Record) (p report.Follo
 	}
 	_, listed, err := s.openEvents(ctx, key)
 	p = report.FollowerProgress{Done: r.Done + r.InPage, LeftOut: r.LeftOut, Held: r.heldEvents(), Dropped: r.Dropped,
-		Open: int64(len(listed)), OpenEvents: listed[:min(len(listed), openEventsMost)]}
+		Open: int64(len(listed)), OpenEvents: listed[:min(len(listed), maxOpenEvents)]}
 	waiting, _ := r.waitingEvents()
 	p.Events = p.Done + p.LeftOut + p.Held + p.Dropped + p.Open + waiting + max(0, behind-r.InPage)
 	return p, err
@@ -200,8 +200,8 @@ func (s *Store) Drop(ctx context.Context, key Key) error {
 	return s.Commit(ctx, &b)
 }
 
-// openEventsMost is the most open events that an answer lists.
-const openEventsMost = 100
+// maxOpenEvents is the most open events that an answer lists.
+const maxOpenEvents = 100
 
 // openEvents returns the open events of a follower and their numbers in the archive.
 func (s *Store) openEvents(ctx context.Context, key Key) (numbers []int64, listed []report.OpenEvent, err error) {

@@ -16,9 +16,9 @@ import (
 // a read-only scope (held.go), and retries after a pause that doubles. A failure that would affect everyone, such as an
 // unreachable backend, makes the whole follower pause as well.
 
-// waitingMost is how many people may wait. At that number the follower reads no further events until some of them have
+// maxWaitingPeople is how many people may wait. At that number the follower reads no further events until some of them have
 // succeeded.
-const waitingMost = 64
+const maxWaitingPeople = 64
 
 // failure is why a scope waits.
 type failure struct {

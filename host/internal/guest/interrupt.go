@@ -45,7 +45,7 @@ func (contextCheck) prepare(_ string, wasm []byte, _ func(module, name string) b
 
 // meteredEngine rewrites the module to count the instructions that it executes, and to ask for more units when the count has
 // run out.
-type meteredEngine struct{ kept *rewrittenModules }
+type meteredEngine struct{ modules *rewrittenModules }
 
 func (meteredEngine) name() string { return "wazero, metered" }
 
@@ -54,7 +54,7 @@ func (meteredEngine) configure(c wazero.RuntimeConfig) wazero.RuntimeConfig { re
 func (meteredEngine) more() api.GoFunc { return moreUnits }
 
 func (m meteredEngine) prepare(sha256 string, wasm []byte, quick func(module, name string) bool) ([]byte, error) {
-	return m.kept.find(sha256, func() ([]byte, error) { return meter.RewriteWith(wasm, quick) })
+	return m.modules.find(sha256, func() ([]byte, error) { return meter.RewriteWith(wasm, quick) })
 }
 
 // A unit is about one instruction. Units are handed out so that a guest asks about every lookEvery. They are limited to

@@ -6,7 +6,7 @@ import (
 )
 
 // output keeps the end of what a guest prints. TinyGo prints a panic's text to standard output before it traps.
-type output struct{ kept []byte }
+type output struct{ tail []byte }
 
 // outputBytes is how many bytes are kept.
 const outputBytes = 2 << 10
@@ -17,20 +17,20 @@ func (o *output) Write(b []byte) (int, error) {
 	if n > outputBytes {
 		b = b[n-outputBytes:]
 	}
-	o.kept = append(o.kept, b...)
-	if extra := len(o.kept) - outputBytes; extra > 0 {
-		o.kept = append(o.kept[:0], o.kept[extra:]...)
+	o.tail = append(o.tail, b...)
+	if extra := len(o.tail) - outputBytes; extra > 0 {
+		o.tail = append(o.tail[:0], o.tail[extra:]...)
 	}
 	return n, nil
 }
 
-func (o *output) reset() { o.kept = o.kept[:0] }
+func (o *output) reset() { o.tail = o.tail[:0] }
 
-// String returns the kept text on one line, as valid UTF-8.
+// String returns the tail on one line, as valid UTF-8.
 func (o *output) String() string {
-	kept := o.kept
-	for len(kept) > 0 && !utf8.RuneStart(kept[0]) {
-		kept = kept[1:]
+	tail := o.tail
+	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
 	}
-	return strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(string(kept), "?")), "\n", " | ")
+	return strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(string(tail), "?")), "\n", " | ")
 }

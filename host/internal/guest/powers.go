@@ -25,7 +25,7 @@ type Powers interface {
 	// CountTokens counts the tokens of a text. FitTokens finds its longest prefix with at most the given number of
 	// tokens, and returns the prefix's length in bytes and in tokens.
 	CountTokens(text []byte) int64
-	FitTokens(text []byte, most int64) (bytes int, tokens int64)
+	FitTokens(text []byte, limit int64) (bytes int, tokens int64)
 
 	// StateGet reads a value; version 0 means that there is none.
 	StateGet(ctx context.Context, key string) (value []byte, version int64, err error)

@@ -10,10 +10,10 @@ import (
 
 // Printable makes a guest's text fit on one line of a log. It writes as Go escapes: control characters (including line
 // ends and terminal escapes), line and paragraph separators, characters that change the writing direction, and invalid
-// UTF-8. Everything else is unchanged. The result has at most most bytes.
+// UTF-8. Everything else is unchanged. The result has at most limit bytes.
 //
 // "a\nb" becomes `a\nb`, "\x1b[2J" becomes `\x1b[2J`, a single 0xff becomes `\xff`.
-func Printable(text string, most int) string {
+func Printable(text string, limit int) string {
 	var out strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
@@ -24,7 +24,7 @@ func Printable(text string, most int) string {
 		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control):
 			piece = strings.Trim(strconv.QuoteRuneToASCII(r), "'")
 		}
-		if out.Len()+len(piece) > most {
+		if out.Len()+len(piece) > limit {
 			return out.String()
 		}
 		out.WriteString(piece)

@@ -56,12 +56,12 @@ func (o *overlay) merged(a, b []string) []string {
 	return run
 }
 
-// keysUnder lists the first most keys that start with prefix and come after a key, in order; 0 means all.
-func (o *overlay) keysUnder(prefix, after string, most int) []string {
+// keysUnder lists the first limit keys that start with prefix and come after a key, in order; 0 means all.
+func (o *overlay) keysUnder(prefix, after string, limit int) []string {
 	var found []string
 	for _, run := range o.runs {
 		at, _ := slices.BinarySearch(run, max(prefix, after))
-		for taken := 0; at < len(run) && strings.HasPrefix(run[at], prefix) && (most == 0 || taken < most); at++ {
+		for taken := 0; at < len(run) && strings.HasPrefix(run[at], prefix) && (limit == 0 || taken < limit); at++ {
 			if _, there := o.values[run[at]]; there && run[at] > after {
 				found = append(found, run[at])
 				taken++
@@ -70,8 +70,8 @@ func (o *overlay) keysUnder(prefix, after string, most int) []string {
 	}
 	slices.Sort(found)
 	found = slices.Compact(found)
-	if most > 0 && len(found) > most {
-		found = found[:most]
+	if limit > 0 && len(found) > limit {
+		found = found[:limit]
 	}
 	return found
 }

@@ -89,7 +89,7 @@ func TestAFullOutboxIsSaidWithWhatToDo(t *testing.T) {
 		WithHint("start one")
 	a.change = func(o *agenthook.Options) {
 		var err error
-		o.Box, err = outbox.Open(filepath.Join(a.folder, "small"), outbox.Options{Most: 1})
+		o.Box, err = outbox.Open(filepath.Join(a.folder, "small"), outbox.Options{Max: 1})
 		require.NoError(t, err)
 		o.Deliver = func() { o.Box.Deliver(t.Context(), a.slot) }
 	}

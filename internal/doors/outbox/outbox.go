@@ -44,8 +44,8 @@ type Slot interface {
 type Options struct {
 	// Logger reports which events wait, were delivered late or were set aside. Default: no log.
 	Logger hclog.Logger
-	// Most is how many events may wait. The oldest are kept, and Add rejects further ones. Default: 10,000.
-	Most int
+	// Max is how many events may wait. The oldest are kept, and Add rejects further ones. Default: 10,000.
+	Max int
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// After returns a channel that receives after a time, for the pauses between retries. Default: time.After.
@@ -56,7 +56,7 @@ type Options struct {
 // processes.
 type Box struct {
 	dir   string
-	most  int
+	max   int
 	log   hclog.Logger
 	now   func() time.Time
 	after func(time.Duration) <-chan time.Time
@@ -77,8 +77,8 @@ const (
 	reasonSuffix = ".reason.txt"
 	// maxFile bounds an event's file, in bytes. An event that a slot accepts is smaller.
 	maxFile = 64 << 20
-	// defaultMost is the default of Options.Most: some weeks of a person's turns.
-	defaultMost = 10_000
+	// defaultMax is the default of Options.Max: some weeks of a person's turns.
+	defaultMax = 10_000
 )
 
 // Open creates the folder if it is missing. What an earlier process left in it will be delivered.
@@ -88,8 +88,8 @@ func Open(dir string, o Options) (*Box, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	if o.Most <= 0 {
-		o.Most = defaultMost
+	if o.Max <= 0 {
+		o.Max = defaultMax
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -97,7 +97,7 @@ func Open(dir string, o Options) (*Box, error) {
 	if o.After == nil {
 		o.After = time.After
 	}
-	b := &Box{dir: dir, most: o.Most, log: o.Logger, now: o.Now, after: o.After, wake: make(chan struct{}, 1),
+	b := &Box{dir: dir, max: o.Max, log: o.Logger, now: o.Now, after: o.After, wake: make(chan struct{}, 1),
 		tries: map[string]int{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, folderError(dir, err)
@@ -130,7 +130,7 @@ func (b *Box) Add(event *abi.MemoryEvent) error {
 	if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, mark) }) {
 		return nil
 	}
-	if len(names) >= b.most {
+	if len(names) >= b.max {
 		return abi.NewError(abi.CodeTooLarge, fmt.Sprintf("outbox %s: full, %d events wait for the slot and are kept",
 			b.dir, len(names))).
 			WithReason("outbox_full").WithHint("start the slot that they wait for: memhost run")

@@ -448,7 +448,7 @@ func FuzzFile(f *testing.F) {
 }
 
 func TestAFullBoxKeepsTheOldestAndSaysSo(t *testing.T) {
-	b, err := outbox.Open(t.TempDir(), outbox.Options{Most: 2})
+	b, err := outbox.Open(t.TempDir(), outbox.Options{Max: 2})
 	require.NoError(t, err)
 	add(t, b, "1", "2", "2")
 	err = b.Add(event("3", "ann"))

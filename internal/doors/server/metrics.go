@@ -199,7 +199,7 @@ func (c storeState) Collect(to chan<- prometheus.Metric) {
 	}
 	if n := is.Connections; n != nil {
 		gauge(storeConnections, float64(n.Used), "used")
-		gauge(storeConnections, float64(n.Most), "most")
+		gauge(storeConnections, float64(n.Max), "most")
 		gauge(storeConnections, float64(n.Allowed), "allowed")
 	}
 }

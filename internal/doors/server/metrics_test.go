@@ -45,7 +45,7 @@ func TestWhatMetricsShow(t *testing.T) {
 	oldest, bytes := 90*time.Second, int64(40_960)
 	require.NoError(t, m.Store(func(context.Context) report.Store {
 		return report.Store{Open: &report.OpenEvents{Queued: 2, Pending: 3, Lost: 1, Oldest: &oldest}, Bytes: &bytes,
-			Connections: &report.Connections{Used: 4, Most: 17, Allowed: 97}}
+			Connections: &report.Connections{Used: 4, Max: 17, Allowed: 97}}
 	}))
 	ask(s.Handler(), "POST", wire.PathRetrieve, `{}`)
 	ask(s.Handler(), "POST", wire.PathRetrieve, `{}`, "Host", "evil.example")

@@ -291,9 +291,9 @@ func otherServer(where string) error {
 // Connections reports how many connections this host has and may have.
 func (s *Store) Connections() state.Connections {
 	stat := s.pool.Stat()
-	c := state.Connections{Used: int(stat.TotalConns()), Most: int(stat.MaxConns()), Allowed: int(s.allowed), Pooler: s.pooled}
+	c := state.Connections{Used: int(stat.TotalConns()), Max: int(stat.MaxConns()), Allowed: int(s.allowed), Pooler: s.pooled}
 	if s.session != nil {
-		c.Used, c.Most = c.Used+1, c.Most+1
+		c.Used, c.Max = c.Used+1, c.Max+1
 	}
 	return c
 }

@@ -212,9 +212,9 @@ func (s *Store) readDurability(ctx context.Context) error {
 		"current_setting('synchronous_standby_names')").Scan(&s.synchronousCommit, &s.synchronousStandbys))
 }
 
-// clockMost is how far this host's clock may differ from the server's. Hosts that share a database all compare with the
-// server's clock.
-const clockMost = time.Second
+// maxClockDrift is how far this host's clock may differ from the server's. Hosts that share a database all compare with
+// the server's clock.
+const maxClockDrift = time.Second
 
 // readClock compares this host's clock with the server's.
 func (s *Store) readClock(ctx context.Context) error {
@@ -228,7 +228,7 @@ func (s *Store) readClock(ctx context.Context) error {
 	if behind := servers.Sub(after); behind > ahead {
 		ahead, word = behind, "behind"
 	}
-	if ahead > clockMost {
+	if ahead > maxClockDrift {
 		s.clockWarning = fmt.Sprintf("clock_differs: this host's clock is %s %s that of %s: receipts, archive and logs of "+
 			"several hosts are out of order; let NTP set the clocks", ahead.Round(100*time.Millisecond), word, s.where)
 	}

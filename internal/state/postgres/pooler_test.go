@@ -228,5 +228,5 @@ func TestMoreConnectionsThanTheServerAllowsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrInvalid)
 	require.ErrorContains(t, err, "store.postgres.connections is 1000, and the server allows this user 97")
 	s := open(t, postgres.Options{URL: server.URL, Connections: 3, Many: true})
-	require.Equal(t, 3, s.Connections().Most)
+	require.Equal(t, 3, s.Connections().Max)
 }
