@@ -107,8 +107,7 @@ type Readiness struct {
 	// Purpose is test_session or canary_check.
 	Purpose string              `json:"purpose"`
 	Status  abi.ReadinessStatus `json:"status"`
-	// TimedOut means that the lab's time limit was reached before the status was ready: the session's probes count as
-	// pending.
+	// TimedOut means that events were outstanding when the wait ended: the session's probes count as pending.
 	TimedOut bool                  `json:"timed_out,omitempty"`
 	Events   abi.ReadinessEventIDs `json:"event_ids"`
 	WaitedMS float64               `json:"waited_ms"`
@@ -116,6 +115,13 @@ type Readiness struct {
 	// Native are the native calls with which the cell's memory became ready since its last line of this kind, in the
 	// background, too. With several people side by side they may be another person's.
 	Native []RouteCalls `json:"native,omitempty"`
+}
+
+// Outstanding reports whether memory may still be working on events, or cannot say. A failed event is not outstanding:
+// it will not arrive.
+func (r *Readiness) Outstanding() bool {
+	return r.Status == abi.ReadinessPending || r.Status == abi.ReadinessUnknown ||
+		len(r.Events.Pending)+len(r.Events.Unknown) > 0
 }
 
 // RouteCalls sums up native calls of one route.
@@ -210,7 +216,7 @@ type Closed struct {
 	Wall   string `json:"wall"`
 	Detail string `json:"detail,omitempty"`
 	Probes int    `json:"probes"`
-	// Pending means that the wait before the session timed out.
+	// Pending means that events were outstanding when the wait before the session ended.
 	Pending bool `json:"pending,omitempty"`
 }
 

@@ -82,8 +82,8 @@ func verdicts(m *score.Metrics) []Verdict {
 				i.Clusters, percent(*i.Bound))
 		}
 		if r := c.Readiness; r.TimedOut > 0 || r.Errors > 0 {
-			add(c.Label+": readiness", open, "%d of %d waits timed out, %d failed: %d probes were asked while memory "+
-				"was pending", r.TimedOut, r.Waits, r.Errors, r.PendingProbes)
+			add(c.Label+": readiness", open, "after %d of %d waits memory was not known to be ready, %d of them failed: "+
+				"%d probes were asked all the same", r.TimedOut, r.Waits, r.Errors, r.PendingProbes)
 		}
 		if c.Partial {
 			add(c.Label+": complete", bad, "partial column: what was not asked is missing, not zero (%s)",

@@ -15,6 +15,7 @@ import (
 	"github.com/memhost/memhost/eval/pack"
 	"github.com/memhost/memhost/eval/rundir"
 	"github.com/memhost/memhost/host"
+	"github.com/memhost/memhost/internal/base/pause"
 )
 
 // testSession is one running test session.
@@ -103,14 +104,12 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 	line, began := t.line(journal.KindReadiness), time.Now()
 	r := &journal.Readiness{Purpose: purpose}
 	line.Readiness = r
-	answer, err := t.slot.Readiness(ctx, &abi.ReadinessRequest{Scope: t.scope, TimeoutMS: t.Lab.Readiness.TimeoutMS})
+	err := t.await(ctx, r)
 	if ctx.Err() != nil { // an interrupted wait returns pending without having timed out
 		return context.Cause(ctx)
 	}
 	switch e := abi.AsError(err); {
 	case err == nil:
-		r.Status, r.Events = answer.Status, answer.EventIDs
-		r.TimedOut = answer.Status == abi.ReadinessPending
 	case e.Code == abi.CodeUnsupported: // the provider finishes its work before it acknowledges a write
 		r.Status = abi.ReadinessReady
 	default:
@@ -119,18 +118,39 @@ func (t *testSession) ready(ctx context.Context, purpose string) error {
 		}
 		r.Status, r.Error = abi.ReadinessUnknown, e
 	}
-	r.WaitedMS, r.Native = since(began), t.calls.take()
+	r.WaitedMS, r.Native, r.TimedOut = since(began), t.calls.take(), r.Outstanding()
 	if err := t.journal.Write(line); err != nil {
 		return err
 	}
 	t.done.readiness = r
 	if r.TimedOut && t.Lab.Readiness.OnTimeout == "stop" {
-		return abi.NewError(abi.CodeTimeout, fmt.Sprintf("memory of persona %s was not ready %d ms after session %d",
-			t.id, t.Lab.Readiness.TimeoutMS, t.number)).
+		return abi.NewError(abi.CodeTimeout, fmt.Sprintf("memory of persona %s was not known to be ready %d ms after "+
+			"session %d", t.id, t.Lab.Readiness.TimeoutMS, t.number)).
 			WithHint("raise readiness.timeout_ms, or set readiness.on_timeout: pending, which asks all the same and " +
 				"flags the probes")
 	}
 	return nil
+}
+
+// await asks for readiness until no event is outstanding, or the lab's time limit is reached. The slot itself waits only
+// while the status is pending: one failed event, or a backend that cannot say whether it works, ends its wait, although
+// other events may still arrive. A cassette is replayed with one operation for each line, so there it asks once.
+func (t *testSession) await(ctx context.Context, r *journal.Readiness) error {
+	limit := time.Duration(t.Lab.Readiness.TimeoutMS) * time.Millisecond
+	for began, left := time.Now(), limit; ; {
+		answer, err := t.slot.Readiness(ctx, &abi.ReadinessRequest{Scope: t.scope, TimeoutMS: left.Milliseconds()})
+		if err != nil {
+			return err
+		}
+		r.Status, r.Events = answer.Status, answer.EventIDs
+		if left = limit - time.Since(began); !r.Outstanding() || left <= 0 || t.Lab.Cassettes {
+			return nil
+		}
+		if err := pause.For(ctx, min(left, time.Second)); err != nil {
+			return err
+		}
+		left = max(0, limit-time.Since(began))
+	}
 }
 
 // inventory takes the inventory, if the provider supports that.

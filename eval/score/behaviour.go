@@ -131,7 +131,7 @@ type Explained struct {
 type Behaviour struct {
 	Conversations int `json:"conversations"`
 	// NoRetrieval counts those in which the agent retrieved nothing before its first answer. They are scored like the
-	// others.
+	// others. Where the simulator failed, the agent may not have been asked: these are not counted.
 	NoRetrieval int `json:"no_retrieval"`
 	// GivenUp counts those that ended without success.
 	GivenUp int `json:"given_up"`
@@ -201,7 +201,7 @@ func newBehaved() *behaviourCounts {
 
 func (b *behaviourCounts) add(c *conversation) {
 	b.Conversations++
-	b.NoRetrieval += int(yes(!c.retrieved()))
+	b.NoRetrieval += int(yes(!c.retrieved() && c.Ended != journal.EndedSimulator))
 	b.GivenUp += int(yes(c.Ended == journal.EndedGivenUp || c.Ended == journal.EndedTurns))
 	b.Failed += int(yes(c.Ended == journal.EndedSubject))
 	b.SimulatorFailed += int(yes(c.Ended == journal.EndedSimulator))

@@ -258,7 +258,8 @@ func TestWhatBreaksTheWallIsNamedAndWithholdsVerdicts(t *testing.T) {
 	assert.Equal(t, Withheld, m.Primary.Comparisons[0].Verdict)
 	total := b.Conversations
 	assert.Equal(t, 3*(m.Run.Probes-6*2), total, "all but the canaries")
-	assert.Contains(t, m.Notes, fmt.Sprintf("one: no retrieval in %d of %[1]d sessions; they count as the agent answered", total))
+	assert.Contains(t, m.Notes, fmt.Sprintf("one: no retrieval in %d of %d sessions; they count as the agent answered", total-3,
+		total), "not where the simulator failed, which says nothing about the agent")
 	assert.Contains(t, m.Notes, fmt.Sprintf("one: the agent cannot send its context with a retrieval (%d sessions)", total))
 	assert.Contains(t, m.Notes, "one: the simulator failed in 3 of "+fmt.Sprint(total)+" sessions; they are missing, not wrong")
 	assert.Contains(t, m.Notes[0], "A STUB")

@@ -30,17 +30,25 @@ type cell struct {
 	recorded      []bool                     // by the number of the event
 	failed        map[string]map[string]bool // events that were given up, by persona and id
 	empty         map[[2]string]bool         // recorded events of which nothing was kept, by persona and id
-	closed        int
-	wall          Wall
-	readiness     Readiness
-	filter        map[string]int
-	warnings      map[string]int
-	writeErrs     map[string]int
+	// waits have the result of each persona's last wait before a test session.
+	waits     map[string]*waited
+	closed    int
+	wall      Wall
+	readiness Readiness
+	filter    map[string]int
+	warnings  map[string]int
+	writeErrs map[string]int
 	// turns are the agent's. One that was answered again after an interruption counts once.
 	turns   map[turn]*journal.Answer
 	fan     FanOut
 	sources int // of all items
 	timing  timing
+}
+
+// waited is the result of a wait for memory.
+type waited struct {
+	outstanding int
+	lost        map[string]bool // accepted events that failed later, or were lost
 }
 
 // turn is one turn of an agent.
@@ -81,7 +89,8 @@ type reader struct {
 func (r *reader) cell(info *rundir.Cell, locate bool) (*cell, error) {
 	c := &cell{Cell: info, readings: make([][]*reading, len(r.budgets)), recorded: make([]bool, r.events),
 		conversations: make([][]*reading, len(r.budgets)), behaviour: newBehaved(), filter: map[string]int{},
-		failed: map[string]map[string]bool{}, empty: map[[2]string]bool{}, warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
+		failed: map[string]map[string]bool{}, empty: map[[2]string]bool{}, waits: map[string]*waited{},
+		warnings: map[string]int{}, writeErrs: map[string]int{}, turns: map[turn]*journal.Answer{}}
 	c.wall.Breaches = []string{}
 	for i := range c.readings {
 		c.readings[i], c.conversations[i] = make([]*reading, len(r.probes)), make([]*reading, len(r.probes))
@@ -238,10 +247,36 @@ func (w *walk) ready(l *journal.Line) {
 	}
 	w.readiness.Waits++
 	w.readiness.Errors += int(yes(l.Readiness.Error != nil))
-	if l.Readiness.TimedOut {
+	if l.Readiness.Outstanding() {
 		w.pending[sessionKey{l.PersonaID, l.Session}] = true
 	}
+	w.waits[l.PersonaID] = w.waited(l.PersonaID, l.Readiness)
+	for _, id := range l.Readiness.Events.Empty {
+		w.empty[[2]string{l.PersonaID, id}] = true
+	}
 	w.timing.waits = append(w.timing.waits, l.Readiness.WaitedMS)
+}
+
+// waited is the result of a wait. If the memory says that events are outstanding, but not which, all recorded ones are.
+func (w *walk) waited(personaID string, r *journal.Readiness) *waited {
+	result := &waited{outstanding: len(r.Events.Pending) + len(r.Events.Unknown), lost: map[string]bool{}}
+	if person := w.byID[personaID]; person != nil && result.outstanding == 0 && r.Outstanding() {
+		for _, e := range person.events {
+			result.outstanding += int(yes(w.recorded[e.number]))
+		}
+	}
+	for _, list := range [][]string{r.Events.Failed, r.Events.Lost} {
+		for _, id := range list {
+			result.lost[id] = true
+		}
+	}
+	return result
+}
+
+// lacks reports whether memory lacks an event that a probe is about: it was never accepted, or it was lost later.
+func (w *walk) lacks(p *probe, personaID string) bool {
+	last := w.waits[personaID]
+	return p.needs(w.failed[personaID]) || last != nil && p.needs(last.lost)
 }
 
 // maxExamples limits lists of examples in metrics.json.
@@ -295,7 +330,7 @@ func (w *walk) probed(l *journal.Line) error {
 		}
 	}
 	read := w.measure(p, r)
-	read.pending, read.context, read.lacks = pending, l.Probe.ContextSHA256, p.needs(w.failed[l.PersonaID])
+	read.pending, read.context, read.lacks = pending, l.Probe.ContextSHA256, w.lacks(p, l.PersonaID)
 	w.readings[at][p.number] = read
 	w.last[l.PersonaID] = &repeatedReads{l.Probe.ProbeID, l.Probe.Budget, []map[string]bool{itemSet(l.Probe.Evidence)}}
 	w.count(p, l.Probe)

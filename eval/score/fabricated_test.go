@@ -29,8 +29,9 @@ type fabricatedAnswer struct {
 	truncated bool
 	gaveUp    []string // events that could not be recorded before this probe
 	recorded  []journal.Record
-	hidden    bool // its items are not in the context
-	breached  bool // its test session changed memory
+	readiness *journal.Readiness // the wait before this probe
+	hidden    bool               // its items are not in the context
+	breached  bool               // its test session changed memory
 }
 
 // fabricate writes the folder of a run whose providers give the answers of a function.
@@ -74,12 +75,6 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 						c.State, c.Error = rundir.Failed, abi.NewError(abi.CodeUnavailable, "the backend is gone")
 						continue
 					}
-					line := &journal.Line{Kind: journal.KindReadiness, PersonaID: probe.PersonaID,
-						Session:   probe.AfterSession,
-						Readiness: &journal.Readiness{Purpose: "test_session", TimedOut: a.pending}}
-					if a.pending {
-						write(line)
-					}
 					for _, id := range a.gaveUp {
 						write(&journal.Line{Kind: journal.KindRecord, PersonaID: probe.PersonaID, Session: probe.AfterSession,
 							Record: &journal.Record{EventID: id, Failed: true, Error: abi.NewError(abi.CodeInternal, "no")}})
@@ -87,6 +82,14 @@ func fabricate(t *testing.T, l *lab.Lab, p *pack.Pack, answer func(label string,
 					for i := range a.recorded {
 						write(&journal.Line{Kind: journal.KindRecord, PersonaID: probe.PersonaID, Session: probe.AfterSession,
 							Record: &a.recorded[i]})
+					}
+					if a.pending {
+						a.readiness = &journal.Readiness{Status: abi.ReadinessPending}
+					}
+					if a.readiness != nil {
+						a.readiness.Purpose = "test_session"
+						write(&journal.Line{Kind: journal.KindReadiness, PersonaID: probe.PersonaID, Session: probe.AfterSession,
+							Readiness: a.readiness})
 					}
 					write(&journal.Line{Kind: journal.KindProbe, PersonaID: probe.PersonaID,
 						Session: probe.AfterSession,

@@ -194,6 +194,10 @@ func (s *scorer) notes(m *Metrics) []string {
 		if c.EventsFailed > 0 {
 			add("%s could not record %d events: what asks for one of them counts as the worst", c.Label, c.EventsFailed)
 		}
+		if c.EventsLost > 0 {
+			add("%s accepted %d events that failed or were lost later: what asks for one of them counts as the worst", c.Label,
+				c.EventsLost)
+		}
 		recorded := 0
 		for _, cell := range c.Cells {
 			recorded += cell.Events
@@ -201,6 +205,10 @@ func (s *scorer) notes(m *Metrics) []string {
 		if c.Kind == string(abi.KindArchitecture) && 2*c.EventsEmpty > recorded { // some controls keep nothing by design
 			add("%s kept nothing of %d of %d recorded events (not_retained): check the model that it extracts with, before "+
 				"comparing it", c.Label, c.EventsEmpty, recorded)
+		}
+		if 2*c.EventsOutstanding > recorded {
+			add("%s was not known to be ready with %d of %d recorded events when it was asked (pending or unknown): check that "+
+				"it works on what it accepts, before comparing it", c.Label, c.EventsOutstanding, recorded)
 		}
 		if c.Partial {
 			add("%s is partial: what it did not answer is missing, not wrong", c.Label)

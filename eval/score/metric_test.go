@@ -72,7 +72,7 @@ func metricsPage() string {
 		"Made from `eval/score/metric_*.go`, one file for each; `go test ./eval/score -run TestTheMetricsPage -update` writes " +
 		"this page.\n\n" +
 		"A metric is a mean over the probes in its denominator, which the pack alone decides. A retrieval that failed, or " +
-		"whose event could not be recorded, counts as the worst value. Verdicts are given on shares whose direction is known.\n\n" +
+		"whose event could not be recorded or was lost, counts as the worst value. Verdicts are given on shares whose direction is known.\n\n" +
 		"The examples are answers to one question. Mila said, in three sessions:\n\n")
 	for _, e := range exampleEvents {
 		fmt.Fprintf(&b, "- `%s`, session %d", e.id, e.session)

@@ -164,9 +164,14 @@ type Column struct {
 	WriteErrs  []Count    `json:"write_errors"` // by class
 	// EventsFailed counts events that were given up, over all replicates, so that memory lacks them.
 	EventsFailed int `json:"events_failed,omitempty"`
+	// EventsLost counts recorded events that the memory reported as failed or lost at the last wait, over all replicates.
+	EventsLost int `json:"events_lost,omitempty"`
 	// EventsEmpty counts recorded events of which the memory kept nothing (not_retained), over all replicates.
-	EventsEmpty int     `json:"events_empty,omitempty"`
-	Warnings    []Count `json:"warnings"` // of retrievals, by code
+	EventsEmpty int `json:"events_empty,omitempty"`
+	// EventsOutstanding counts recorded events that were pending or unknown after each person's last wait, over all
+	// replicates.
+	EventsOutstanding int     `json:"events_outstanding,omitempty"`
+	Warnings          []Count `json:"warnings"` // of retrievals, by code
 	// Feedback means that the simulator's corrections were passed to apply_feedback.
 	Feedback bool `json:"feedback,omitempty"`
 	// Behaviour counts the conversations of an agent with people; nil if there were none.
@@ -236,10 +241,11 @@ type Wall struct {
 
 // Readiness counts the waits before test sessions.
 type Readiness struct {
-	Waits    int `json:"waits"`
+	Waits int `json:"waits"`
+	// TimedOut counts sessions before which events were outstanding when the wait ended.
 	TimedOut int `json:"timed_out"`
 	Errors   int `json:"errors"`
-	// PendingProbes counts probes in sessions whose wait timed out: they were asked anyway.
+	// PendingProbes counts probes in these sessions: they were asked anyway.
 	PendingProbes int `json:"pending_probes"`
 }
 
@@ -322,8 +328,8 @@ type Figure struct {
 	Reason string `json:"reason,omitempty"`
 	// Missing counts probes in the denominator without a value: they were never asked.
 	Missing int `json:"missing,omitempty"`
-	// Failed counts probes whose retrieval failed, or whose event could not be recorded. They get the worst value, so
-	// that failing is never an advantage.
+	// Failed counts probes whose retrieval failed, or whose event could not be recorded or was lost. They get the worst
+	// value, so that failing is never an advantage.
 	Failed int `json:"failed,omitempty"`
 	// Bounds are the means with everything that is missing or failed at its worst and at its best; nil if nothing is.
 	Bounds *Bounds `json:"bounds,omitempty"`

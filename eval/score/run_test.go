@@ -268,6 +268,101 @@ func TestAMemoryThatKeptNothingIsNamed(t *testing.T) {
 	assert.NotContains(t, notes, "kept kept nothing")
 }
 
+// TestAMemoryThatWasNeverReadyIsNamed: a backend that accepts events and never works on them would look like a memory that
+// finds nothing.
+func TestAMemoryThatWasNeverReadyIsNamed(t *testing.T) {
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
+	l := labOf(t, "providers: [unknown, silent, failing, few, ready]\nbudgets: [500]")
+	m := scoredOf(t, l, p, func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
+		a := perfect(label, probe, budget, events)
+		a.readiness = &journal.Readiness{Status: abi.ReadinessReady}
+		var ids []string
+		for _, e := range events {
+			a.recorded = append(a.recorded, journal.Record{EventID: e.EventID, Status: abi.StatusQueued})
+			ids = append(ids, e.EventID)
+		}
+		switch label {
+		case "unknown":
+			a.readiness.Status, a.readiness.Events.Unknown = abi.ReadinessUnknown, ids
+		case "silent": // the wait failed: no event is listed
+			a.readiness.Status, a.readiness.Error = abi.ReadinessUnknown, abi.NewError(abi.CodeBackend, "no")
+		case "failing": // one event failed, the others are pending
+			a.readiness.Status = abi.ReadinessFailed
+			a.readiness.Events.Failed, a.readiness.Events.Pending = ids[:1], ids[1:]
+		case "few":
+			a.readiness.Status, a.readiness.Events.Pending = abi.ReadinessPending, ids[:1]
+		}
+		return a
+	})
+	events, notes := m.column("ready").Cells[0].Events, strings.Join(m.Notes, "\n")
+	require.Greater(t, events, 12)
+	for label, want := range map[string]int{"unknown": events, "silent": events, "failing": events - 3, "few": 3, "ready": 0} {
+		c := m.column(label)
+		assert.Equal(t, want, c.EventsOutstanding, label)
+		pending := 0
+		if want > 0 {
+			pending = m.Run.Probes
+		}
+		assert.Equal(t, pending, c.Readiness.PendingProbes, label)
+		note := fmt.Sprintf("%s was not known to be ready with %d of %d recorded events when it was asked", label, want, events)
+		assert.Equal(t, 2*want > events, strings.Contains(notes, note), label)
+	}
+}
+
+// TestAnEventThatWasLostAfterItsReceiptCountsAsTheWorst: a memory must not gain by losing what it accepted.
+func TestAnEventThatWasLostAfterItsReceiptCountsAsTheWorst(t *testing.T) {
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
+	lost := map[string]func(*abi.ReadinessEventIDs, []string){
+		"failed": func(e *abi.ReadinessEventIDs, ids []string) { e.Failed = ids },
+		"lost":   func(e *abi.ReadinessEventIDs, ids []string) { e.Lost = ids },
+		"kept":   func(*abi.ReadinessEventIDs, []string) {},
+	}
+	m := scoredOf(t, labOf(t, "providers: [failed, lost, kept]\nbudgets: [500]"), p,
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
+			a := perfect(label, probe, budget, events)
+			a.readiness = &journal.Readiness{Status: abi.ReadinessFailed}
+			var ids []string
+			for _, e := range events {
+				ids = append(ids, e.EventID)
+			}
+			lost[label](&a.readiness.Events, ids)
+			return a
+		})
+	for label := range lost {
+		c, want, events := m.column(label), 0.0, 0
+		if label == "kept" {
+			want = 1
+		} else {
+			for _, persona := range p.Manifest.Personas {
+				events += persona.Events
+			}
+		}
+		assert.InDelta(t, want, c.Budgets[0].Overall["answer_shown"].Value.Mean, 1e-12, label)
+		assert.Equal(t, events, c.EventsLost, label)
+		assert.Zero(t, c.Readiness.PendingProbes, "%s: what is lost does not come", label)
+		assert.Equal(t, events > 0, strings.Contains(strings.Join(m.Notes, "\n"), fmt.Sprintf(
+			"%s accepted %d events that failed or were lost later", label, events)), label)
+	}
+}
+
+// TestWhatReadinessReportsAsEmptyWasNotKept: a backend with a queue says only later that it kept nothing.
+func TestWhatReadinessReportsAsEmptyWasNotKept(t *testing.T) {
+	_, p := simulatetest.Synth(t, map[string]string{"personas": "3", "sessions": "1", "turns": "2"})
+	m := scoredOf(t, labOf(t, "providers: [empty]\nbudgets: [500]"), p,
+		func(label string, probe *pack.Probe, budget int64, events []*pack.Event) fabricatedAnswer {
+			a := perfect(label, probe, budget, events)
+			a.readiness = &journal.Readiness{Status: abi.ReadinessReady}
+			for _, e := range events {
+				a.recorded = append(a.recorded, journal.Record{EventID: e.EventID, Status: abi.StatusQueued})
+				a.readiness.Events.Empty = append(a.readiness.Events.Empty, e.EventID)
+			}
+			return a
+		})
+	events := m.Columns[0].Cells[0].Events
+	assert.Equal(t, events, m.Columns[0].EventsEmpty)
+	assert.Contains(t, strings.Join(m.Notes, "\n"), fmt.Sprintf("empty kept nothing of %d of %d recorded events", events, events))
+}
+
 func TestPendingSessionsAreShownWithAndWithout(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "2", "sessions": "3", "turns": "2"})
 	m := scoredOf(t, labOf(t, "providers: [slow]\nbudgets: [500]"), p,

@@ -253,6 +253,10 @@ func (c *column) sum() {
 			answers.Stub += int(yes(a.Stub))
 		}
 		c.EventsEmpty += len(cell.empty)
+		for _, w := range cell.waits {
+			c.EventsOutstanding += w.outstanding
+			c.EventsLost += len(w.lost)
+		}
 		for _, events := range cell.failed {
 			c.EventsFailed += len(events)
 		}
