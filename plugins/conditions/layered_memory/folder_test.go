@@ -194,6 +194,12 @@ func TestHistorySearch(t *testing.T) {
 	}
 }
 
+func TestASmallBudgetHasRoomForEachSection(t *testing.T) {
+	module.SmallBudget(t, memoryFile, map[string]string{cursorFile: "1",
+		linesFile: `{"cursor":1,"timestamp":"2026-01-01 09:00","content":"- Oolong tea was bought."}` + "\n"},
+		"Oolong tea was bought.")
+}
+
 func TestShippedTemplatesAreNotShown(t *testing.T) {
 	const shipped = "# User Profile\n\n(your name)\n"
 	before := templates

@@ -148,3 +148,8 @@ func TestAnyFolderKeepsItsWords(t *testing.T) {
 		require.Equal(t, out, fresh.Files())
 	})
 }
+
+func TestASmallBudgetHasRoomForEachSection(t *testing.T) {
+	module.SmallBudget(t, memoryFile, map[string]string{historyFile: "[2026-01-01 09:00] Oolong tea was bought.\n\n"},
+		"Oolong tea was bought.")
+}

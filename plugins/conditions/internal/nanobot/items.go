@@ -99,29 +99,38 @@ func rfc(at string) string {
 // tailKind marks messages of the requesting session. The newest of them are kept, and shown oldest first.
 const tailKind = "tail"
 
-// fit formats items within a budget. The first items are kept longest and cut at line ends; from the tail the oldest
-// are dropped first.
+// longTermShare is the share that the files have of a budget, where the history and the session's messages have 1 each.
+// What a section does not use goes to the others.
+const longTermShare = 3
+
+// fit formats items within a budget. Each section is cut at line ends; from the tail the oldest are dropped first.
 func fit(c *sdk.Call, config *abi.GuestConfig, items []Item, budget abi.ContextBudget) sdk.Fitted {
 	budget.MaxItems = nil // the items were counted already; these are lines
+	const files, history, tail = 0, 1, 2
 	var blocks []sdk.Block
-	tail := len(items)
-	for tail > 0 && items[tail-1].Kind == tailKind {
-		tail--
-	}
-	for i := range items[:tail] {
+	var sections []int
+	for i := range items {
+		section := history
+		switch items[i].Kind {
+		case longTerm:
+			section = files
+		case tailKind:
+			continue
+		}
 		blocks = items[i].blocks(blocks, i)
+		for len(sections) < len(blocks) {
+			sections = append(sections, section)
+		}
 	}
-	fixed := len(blocks)
-	for i := len(items) - 1; i >= tail; i-- { // newest first, so that its old end is cut
-		blocks = append(blocks, sdk.Block{Item: i, Heading: heading(items[i].Title), Text: items[i].Text})
+	for i := range slices.Backward(items) { // newest first, so that its old end is cut
+		if items[i].Kind == tailKind {
+			blocks = append(blocks, sdk.Block{Item: i, Heading: heading(items[i].Title), Text: items[i].Text})
+			sections = append(sections, tail)
+		}
 	}
 	context := sdk.ContextOf(config, c.Scope)
 	context.UTC = true // times of messages and history entries
-	context.Arrange = func(kept []sdk.Block) []sdk.Block {
-		slices.Reverse(kept[min(len(kept), fixed):])
-		return kept
-	}
-	return context.FitFirst(c, blocks, budget)
+	return context.FitShares(c, blocks, sections, []int64{longTermShare, 1, 1}, budget)
 }
 
 func heading(title string) string { return "## " + title }

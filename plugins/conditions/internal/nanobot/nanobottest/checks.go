@@ -279,3 +279,20 @@ func (m Module) s13(t *testing.T) {
 		})
 	}
 }
+
+// SmallBudget checks that files which are larger than a budget leave room for the history and for the session's
+// messages. The folder's history has the fact that is asked for.
+func (m Module) SmallBudget(t *testing.T, memoryFile string, folder map[string]string, fact string) {
+	t.Helper()
+	r := m.NewRig(t, `"history_search":"keyword","include_tail":true`)
+	folder[memoryFile] = strings.Repeat("- The harbour has a crane.\n", 400)
+	require.NoError(t, r.Take(folder))
+	r.Record(r.Turn("s1", "Where is my kettle?", "assistant: On the stove."))
+	budget := int64(300)
+	text := r.Find("s1", fact, abi.ContextBudget{MaxTokens: &budget}).FormattedContext
+	assert.Contains(t, text, fact)
+	assert.Contains(t, text, "Where is my kettle?")
+	crane := strings.Index(text, "a crane")
+	assert.True(t, 0 < crane && crane < strings.Index(text, fact), "the files come first: %s", text)
+	assert.Greater(t, strings.Count(text, "a crane"), 20, "they have the largest share, and what the others do not use")
+}
