@@ -46,6 +46,24 @@ func TestThePublishedPageIsWhatTheRecordGives(t *testing.T) {
 	}
 }
 
+func TestAnswersAreJudgedBeforeTheirReport(t *testing.T) {
+	w := &workplace{root: t.TempDir(), folder: t.TempDir()}
+	require.NoError(t, os.Mkdir(filepath.Join(w.root, "bin"), 0o755))
+	program := filepath.Join(w.root, "bin", "memhost")
+	script := "#!/bin/sh\necho \"$@\" >>" + w.path("called") + "\n"
+	require.NoError(t, os.WriteFile(program, []byte(script), 0o755))
+	x, err := named("model-mem0")
+	require.NoError(t, err)
+	require.NoError(t, w.judge(t.Context(), x))
+	run := w.path("model-mem0", "run")
+	called, err := os.ReadFile(w.path("called"))
+	require.NoError(t, err)
+	assert.Equal(t, "eval judge "+run+"\neval report "+run+"\n", string(called))
+
+	require.NoError(t, os.WriteFile(program, []byte(script+"exit 1\n"), 0o755))
+	require.ErrorContains(t, w.judge(t.Context(), x), "eval judge", "a report without verdicts is not written")
+}
+
 func TestEachLabComparesWithTheSameReferenceAtTheSameBudgets(t *testing.T) {
 	for _, x := range experiments {
 		if x.judged() {

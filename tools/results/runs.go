@@ -145,12 +145,23 @@ func (w *workplace) make(ctx context.Context, chosen []experiment) error {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
 		if x.judged() {
-			if err := w.memhost(ctx, "eval", "report", w.path(x.name, "run")); err != nil {
-				return err
+			if err := w.judge(ctx, x); err != nil {
+				return fmt.Errorf("%s: %w", x.name, err)
 			}
-			w.say("%s: answers are judged in %s", x.name, w.path(x.name, "run", "report.html"))
 		}
 	}
+	return nil
+}
+
+// judge has the answers of a complete run judged, which continues where it was interrupted, and writes its report.
+func (w *workplace) judge(ctx context.Context, x experiment) error {
+	folder := w.path(x.name, "run")
+	for _, command := range []string{"judge", "report"} {
+		if err := w.memhost(ctx, "eval", command, folder); err != nil {
+			return err
+		}
+	}
+	w.say("%s: answers are judged in %s", x.name, filepath.Join(folder, "report.html"))
 	return nil
 }
 
