@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -317,6 +318,42 @@ func TestTimeOverIsPendingAndNeverAPass(t *testing.T) {
 	target.ReadyWithin = 150 * time.Millisecond
 	report := run(t, target, 2)
 	assert.Equal(t, conformance.Pending, report.Verdict, "%s", bad(report))
+}
+
+// A turn that a busy backend has not reached within the time is not one that it dropped.
+func TestATurnThatStillWaitsIsNotDropped(t *testing.T) {
+	backend, newest, waiting := &tiny.Backend{}, "", 0
+	stuck := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/events") {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			var event struct {
+				CreatedAt string `json:"created_at"`
+			}
+			_ = json.Unmarshal(body, &event)
+			if waiting > 0 || event.CreatedAt < newest { // the first turn that comes out of order, and all later ones
+				waiting++
+				w.WriteHeader(http.StatusAccepted)
+				_, _ = fmt.Fprintf(w, `{"id":"waits-%d","status":"queued"}`, waiting)
+				return
+			}
+			newest = event.CreatedAt
+		}
+		if waiting > 0 && strings.HasSuffix(r.URL.Path, "/status") {
+			_, _ = io.WriteString(w, `{"pending":1}`)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	defer stuck.Close()
+	target := wrong(t, "wrong", "", backend)
+	target.Provider.Block = abi.Raw(fmt.Sprintf(`{"url":%q,"fault":""}`, stuck.URL))
+	target.ReadyWithin = 150 * time.Millisecond
+	report := run(t, target, 16)
+	assert.Equal(t, conformance.Pending, report.Verdict, "%s", bad(report))
+	for _, part := range []string{"16 pending (times", "16 pending (batch"} {
+		assert.Contains(t, bad(report), part)
+	}
 }
 
 func TestABackendThatExtractsNothingIsInconclusive(t *testing.T) {

@@ -371,8 +371,12 @@ func (b *bench) findsAll(s abi.MemoryScope, plain *utteranceTurn, names ...strin
 	if plain.receipt.Status == abi.StatusNotRetained || !b.foundBy(plain.scope, plain.names[0]) {
 		return nil
 	}
+	pending := b.wait(s)
 	for _, name := range names {
-		if !b.foundBy(s, name) {
+		if !b.answers(s, name) {
+			if pending != nil { // it may still be found later
+				return pending
+			}
 			o := failed("%s was recorded in %s, and is not found by its own words", name, scopeName(s))
 			return &o
 		}
@@ -380,9 +384,14 @@ func (b *bench) findsAll(s abi.MemoryScope, plain *utteranceTurn, names ...strin
 	return nil
 }
 
-// foundBy asks for a name by the usual question, and by its own words.
+// foundBy waits, and then asks as answers does.
 func (b *bench) foundBy(s abi.MemoryScope, name string) bool {
 	_ = b.wait(s)
+	return b.answers(s, name)
+}
+
+// answers asks for a name by the usual question, and by its own words.
+func (b *bench) answers(s abi.MemoryScope, name string) bool {
 	for _, q := range []string{b.kit.target.Probe.Question, b.kit.target.Probe.Wordings[0](name)} {
 		if r, err := b.retrieve(&abi.RetrieveRequest{Query: q, Scope: s}); err == nil && holds(r, name) {
 			return true
