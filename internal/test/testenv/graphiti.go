@@ -156,7 +156,7 @@ func (e *Env) StartGraphiti(ctx context.Context) (*Graphiti, error) {
 	return g, nil
 }
 
-// StartREST starts the REST service, again when it is running: its worker ends at the first illegal group, and only a
+// StartREST starts the REST service, again when it is running: its worker ends at the first error, and only a
 // new process has one.
 func (g *Graphiti) StartREST(ctx context.Context) error {
 	if g.rest != nil {

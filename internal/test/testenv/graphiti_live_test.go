@@ -18,8 +18,14 @@ import (
 func TestLive_graphiti(t *testing.T) {
 	g, err := newForTest(t).StartGraphiti(t.Context())
 	require.NoError(t, err)
+	// What the kit sends, such as a text of which Lucene makes more than 1,024 clauses, can end the REST service's only
+	// worker, and what is recorded later waits for ever.
+	restart := func(t *testing.T, surface string) {
+		if surface == "rest" {
+			require.NoError(t, g.StartREST(t.Context()))
+		}
+	}
 	t.Run("a contradiction closes the old fact", func(t *testing.T) { graphitiContradiction(t, g) })
-	// Parity first: the kit's faults can end the REST service's only worker.
 	for _, surface := range []string{"mcp", "rest"} {
 		t.Run("parity/"+surface, func(t *testing.T) { graphitiParity(t, g, surface) })
 	}
@@ -28,11 +34,13 @@ func TestLive_graphiti(t *testing.T) {
 		bolt          bool
 	}{{"mcp-bolt", "mcp", true}, {"mcp", "mcp", false}, {"rest-bolt", "rest", true}, {"rest", "rest", false}} {
 		t.Run("kit/"+c.name, func(t *testing.T) {
+			restart(t, c.surface)
 			conform(t, g.Backend(c.surface, c.bolt), "graphiti", 2*time.Minute, nil)
 		})
 	}
 	for _, surface := range []string{"mcp", "rest"} {
 		t.Run("kit/"+surface+", source-design", func(t *testing.T) {
+			restart(t, surface)
 			conformAsDesigned(t, g.Backend(surface, false), "graphiti", 2*time.Minute, nil)
 		})
 	}
