@@ -368,7 +368,13 @@ func (b *bench) outOfOrder(plain *utteranceTurn) outcome {
 // findsAll requires that each name is found by the usual question or by its own words, if a plain turn is found that
 // way.
 func (b *bench) findsAll(s abi.MemoryScope, plain *utteranceTurn, names ...string) *outcome {
-	if plain.receipt.Status == abi.StatusNotRetained || !b.foundBy(plain.scope, plain.names[0]) {
+	if plain.receipt.Status == abi.StatusNotRetained {
+		return nil
+	}
+	if pending := b.wait(plain.scope); pending != nil {
+		return pending
+	}
+	if !b.answers(plain.scope, plain.names[0]) {
 		return nil
 	}
 	pending := b.wait(s)
