@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -322,8 +323,11 @@ func TestTimeOverIsPendingAndNeverAPass(t *testing.T) {
 
 // A turn that a busy backend has not reached within the time is not one that it dropped.
 func TestATurnThatStillWaitsIsNotDropped(t *testing.T) {
+	var mu sync.Mutex
 	backend, newest, waiting := &tiny.Backend{}, "", 0
 	stuck := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/events") {
 			body, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
