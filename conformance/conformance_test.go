@@ -321,7 +321,7 @@ func TestTimeOverIsPendingAndNeverAPass(t *testing.T) {
 	assert.Equal(t, []int{2, 16}, verdicts(report, conformance.Pending), "%s", bad(report))
 }
 
-// A turn that a busy backend has not reached within the time is not one that it dropped.
+// A busy backend that has not reached a turn in time has not dropped it.
 func TestATurnThatStillWaitsIsNotDropped(t *testing.T) {
 	var mu sync.Mutex
 	backend, newest, waiting := &tiny.Backend{}, "", 0

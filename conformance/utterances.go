@@ -390,7 +390,7 @@ func (b *bench) findsAll(s abi.MemoryScope, plain *utteranceTurn, names ...strin
 	return nil
 }
 
-// foundBy waits, and then asks as answers does.
+// foundBy waits until the scope is ready, and then asks as answers does.
 func (b *bench) foundBy(s abi.MemoryScope, name string) bool {
 	_ = b.wait(s)
 	return b.answers(s, name)

@@ -107,7 +107,7 @@ type Readiness struct {
 	// Purpose is test_session or canary_check.
 	Purpose string              `json:"purpose"`
 	Status  abi.ReadinessStatus `json:"status"`
-	// TimedOut means that events were outstanding when the wait ended: the session's probes count as pending.
+	// TimedOut means that events were still outstanding when the wait ended: the session's probes count as pending.
 	TimedOut bool                  `json:"timed_out,omitempty"`
 	Events   abi.ReadinessEventIDs `json:"event_ids"`
 	WaitedMS float64               `json:"waited_ms"`
@@ -216,7 +216,7 @@ type Closed struct {
 	Wall   string `json:"wall"`
 	Detail string `json:"detail,omitempty"`
 	Probes int    `json:"probes"`
-	// Pending means that events were outstanding when the wait before the session ended.
+	// Pending means that events were still outstanding when the session began.
 	Pending bool `json:"pending,omitempty"`
 }
 

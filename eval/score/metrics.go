@@ -242,7 +242,7 @@ type Wall struct {
 // Readiness counts the waits before test sessions.
 type Readiness struct {
 	Waits int `json:"waits"`
-	// TimedOut counts sessions before which events were outstanding when the wait ended.
+	// TimedOut counts waits that ended while events were still outstanding.
 	TimedOut int `json:"timed_out"`
 	Errors   int `json:"errors"`
 	// PendingProbes counts probes in these sessions: they were asked anyway.

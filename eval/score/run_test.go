@@ -268,8 +268,8 @@ func TestAMemoryThatKeptNothingIsNamed(t *testing.T) {
 	assert.NotContains(t, notes, "kept kept nothing")
 }
 
-// TestAMemoryThatWasNeverReadyIsNamed: a backend that accepts events and never works on them would look like a memory that
-// finds nothing.
+// TestAMemoryThatWasNeverReadyIsNamed: otherwise a backend that accepts events and never works on them looks like a
+// memory that finds nothing.
 func TestAMemoryThatWasNeverReadyIsNamed(t *testing.T) {
 	_, p := simulatetest.Synth(t, map[string]string{"personas": "3", "sessions": "2", "turns": "2"})
 	l := labOf(t, "providers: [unknown, silent, failing, few, ready]\nbudgets: [500]")

@@ -80,7 +80,7 @@ func TestPinsBecomeProjects(t *testing.T) {
 		projects("# a list\nmem0ai==2.2.1\nneo4j==5.28.8\npydantic==2.14.3\n", map[string]string{"mem0ai": "mem0ai==2.3.0"}))
 }
 
-// What the kits run with is shown as a difference to the pins, whatever way a registry spells a name.
+// The versions that the kits run with are shown as differences from the pins, however a registry spells a name.
 func TestTheVersionsThatMovedAreNamed(t *testing.T) {
 	assert.Equal(t, []string{"fastapi 0.115.8 -> 0.165.0", "annotated-doc 0.0.7 (new)", "sniffio (gone)"},
 		moved("# neo4j==6 does not go\nfalkordb==1.8.1\nfastapi==0.115.8\nhuggingface-hub==0.36.2\nsniffio==1.3.1\n",

@@ -156,8 +156,8 @@ func (e *Env) StartGraphiti(ctx context.Context) (*Graphiti, error) {
 	return g, nil
 }
 
-// StartREST starts the REST service, again when it is running: its worker ends at the first error, and only a
-// new process has one.
+// StartREST starts the REST service. If it is already running it is started again: its worker ends at the first error,
+// and only a new process has another one.
 func (g *Graphiti) StartREST(ctx context.Context) error {
 	if g.rest != nil {
 		if err := g.rest.end(0, 15*time.Second); err != nil {

@@ -157,9 +157,7 @@ func (e *Env) tellProgress(name, logFile string) (stop func()) {
 
 // ready polls until the check passes, the process ends or the time is over.
 func (e *Env) ready(ctx context.Context, p *process, within time.Duration, check func(context.Context) error) error {
-	if e.startTimeout > 0 {
-		within = e.startTimeout
-	}
+	within = e.timeToStart(within)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -179,6 +177,14 @@ func (e *Env) ready(ctx context.Context, p *process, within time.Duration, check
 		case <-tick.C:
 		}
 	}
+}
+
+// timeToStart is the flag --start-timeout, or else the default.
+func (e *Env) timeToStart(otherwise time.Duration) time.Duration {
+	if e.startTimeout > 0 {
+		return e.startTimeout
+	}
+	return otherwise
 }
 
 // answers is a check for ready: the address answers below 500.
@@ -208,11 +214,7 @@ func answers(url string, header ...string) func(context.Context) error {
 // start takes 2 to 7 s, later ones a tenth of that (its queries are planned and compiled), and on a busy machine the first
 // takes longer than the host's default deadline.
 func (e *Env) searchOnce(ctx context.Context, p *process, url string, body any, header ...string) error {
-	within := 2 * time.Minute
-	if e.startTimeout > 0 {
-		within = e.startTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, e.timeToStart(2*time.Minute))
 	defer cancel()
 	failed := func(err error) error {
 		return fmt.Errorf("%s: the first search: %w; log %s\n%s", p.name, err, p.logFile, tail(p.logFile, 25))

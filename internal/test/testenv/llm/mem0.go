@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// mem0Rules answer mem0 (package mem0ai, mem0/configs/prompts.py): one call per add with inference, whose user prompt has named
-// sections; a call without them for a procedural memory; one per row for its LLM reranker.
+// mem0Rules answer mem0 (package mem0ai, mem0/configs/prompts.py): one call per add with inference, whose user prompt
+// has named sections; a call without them for a procedural memory; one per row for its LLM reranker.
 var mem0Rules = []promptRule{
 	{purpose: "mem0.extract", match: func(p *Prompt, _ string) bool {
 		last := p.Last("user")
